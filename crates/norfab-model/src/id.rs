@@ -1,0 +1,129 @@
+//! The identities of jobs and schedules, as the database writes them: 32 lower-case hexadecimal digits.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use uuid::{NoContext, Uuid};
+
+use crate::Timestamp;
+
+/// Why a text cannot be an identity.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} cannot be a job or schedule UUID: it must have 1 to 255 bytes and no control characters")]
+pub struct IdError {
+    /// What was given, its first 300 characters.
+    pub text: String,
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// A new identity: a version 7 UUID, which sorts by the time it was made at (to the millisecond).
+            #[must_use]
+            pub fn generate(now: Timestamp) -> Self {
+                let micros = now.as_micros().max(0).unsigned_abs();
+                let stamp = uuid::Timestamp::from_unix(NoContext, micros / 1_000_000, (micros % 1_000_000) as u32 * 1000);
+                Self(Uuid::new_v7(stamp).simple().to_string())
+            }
+
+            /// Takes an identity exactly as it stands in a database or a message.
+            ///
+            /// # Errors
+            /// [`IdError`] when it is empty, longer than 255 bytes or has control characters.
+            pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
+                let text = text.into();
+                if text.is_empty() || text.len() > 255 || text.chars().any(char::is_control) {
+                    return Err(IdError { text: text.chars().take(300).collect() });
+                }
+                Ok(Self(text))
+            }
+
+            /// Takes what a person typed: a UUID in any of its usual spellings becomes the stored one, anything else
+            /// is taken as it is (a Python caller may have chosen it).
+            ///
+            /// # Errors
+            /// As [`new`](Self::new).
+            pub fn parse(text: &str) -> Result<Self, IdError> {
+                match Uuid::try_parse(text.trim()) {
+                    Ok(uuid) => Ok(Self(uuid.simple().to_string())),
+                    Err(_) => Self::new(text.trim()),
+                }
+            }
+
+            /// The identity as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+    };
+}
+
+id! {
+    /// The identity of one execution. NorFab lets a caller choose it, so that any short text is possible in a database;
+    /// the ones made here are UUIDs.
+    JobId
+}
+
+id! {
+    /// The identity of a schedule: a rule that makes jobs. It never equals a job's.
+    ScheduleId
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_ones_are_hex_and_sort_by_time() {
+        let early = JobId::generate(Timestamp::from_seconds(1_795_996_800));
+        let late = JobId::generate(Timestamp::from_seconds(1_795_996_801));
+        assert!(early.as_str().len() == 32 && early.as_str().bytes().all(|b| b.is_ascii_hexdigit()));
+        assert!(early < late && early.as_str().as_bytes()[12] == b'7');
+        assert_ne!(late, JobId::generate(Timestamp::from_seconds(1_795_996_801)));
+    }
+
+    #[test]
+    fn spellings() {
+        let stored = JobId::new("b91ffcf2623a43f4a28e478b65c0647a").expect("valid");
+        assert_eq!(JobId::parse(" B91FFCF2-623A-43F4-A28E-478B65C0647A "), Ok(stored));
+        assert_eq!(JobId::parse("nightly").expect("valid").as_str(), "nightly");
+        assert!(JobId::new("").is_err() && JobId::new("a\nb").is_err() && JobId::new("x".repeat(256)).is_err());
+    }
+}

@@ -1,0 +1,435 @@
+//! The three ports of the dispatcher: where jobs are kept, how the fabric is reached, and what time it is. Each has more
+//! than one real implementer.
+
+use std::future::Future;
+
+use crate::{
+    FabricEvent, InputRequest, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Json, Reply,
+    Timestamp, ValidJob, Workers,
+};
+
+/// Which jobs an owner of the database serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    All,
+    /// Only these: a guest serves its own.
+    Jobs(Vec<JobId>),
+}
+
+/// Whether the broker can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// It has answered on this connection.
+    Up,
+    /// It has not, or no longer.
+    Down,
+}
+
+/// What went wrong in a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There is no such job.
+    #[error("there is no job {0}")]
+    NoSuchJob(JobId),
+    /// The job is in the database already.
+    #[error("job {0} exists already; leave the UUID out to get a new one")]
+    JobExists(JobId),
+    /// Only a job that waits for its time can be cancelled or rescheduled.
+    #[error("job {job} is {status}, and only a SCHEDULED job can be {wanted}")]
+    NotScheduled {
+        /// The job.
+        job: JobId,
+        /// Where it stands.
+        status: JobStatus,
+        /// `cancelled` or `rescheduled`.
+        wanted: &'static str,
+    },
+    /// A row cannot be read. The other rows are usable.
+    #[error("job {job} cannot be read: {reason}")]
+    Unreadable {
+        /// What stands in its `uuid` column.
+        job: String,
+        /// Which column, and what is wrong with it.
+        reason: String,
+    },
+    /// The store was opened for reading only.
+    #[error("the database is open for reading only, so that it cannot {0}")]
+    ReadOnly(&'static str),
+    /// The storage itself failed: locked, full, gone. Worth a retry after a pause.
+    #[error("the job database failed to {doing}")]
+    Storage {
+        /// What was tried.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// The outcome of looking at delayed jobs that are due.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Released {
+    /// Jobs that became NEW.
+    pub released: Vec<Job>,
+    /// Jobs that became MISSED.
+    pub missed: Vec<Job>,
+}
+
+/// The outcome of claiming NEW jobs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Claimed {
+    /// What to send now; each is committed as SUBMITTING.
+    pub posts: Vec<Post>,
+    /// Jobs that became FAILED because their stored payload cannot be read.
+    pub failed: Vec<Job>,
+    /// More NEW jobs wait behind these.
+    pub more: bool,
+}
+
+/// One job to send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Post {
+    /// The job.
+    pub job: JobId,
+    /// The service whose workers run it.
+    pub service: String,
+    /// The workers that it goes to.
+    pub target: Workers,
+    /// The task that they run.
+    pub task: String,
+    /// Positional arguments.
+    pub args: Json,
+    /// Keyword arguments.
+    pub kwargs: Json,
+    /// Seconds that a worker may take.
+    pub timeout: u32,
+}
+
+/// One job to ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Poll {
+    /// The job.
+    pub job: JobId,
+    /// The service whose workers run it.
+    pub service: String,
+    /// The workers that have not answered.
+    pub target: Workers,
+}
+
+/// The outcome of replies for one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// The job as it now is.
+    pub job: Job,
+    /// The events that were stored, in order.
+    pub events: Vec<JobEvent>,
+    /// Workers whose result should be fetched at once.
+    pub fetch: Vec<String>,
+    /// Whether the row changed.
+    pub changed: bool,
+}
+
+/// What replies came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AppliedReplies {
+    /// Each job that at least one reply spoke of.
+    pub jobs: Vec<Applied>,
+    /// Replies that changed nothing, by reason; those for jobs that do not exist are not among them.
+    pub ignored: Vec<(JobId, crate::Ignored)>,
+    /// Replies for jobs that do not exist, or whose row cannot be read.
+    pub unknown: Vec<JobId>,
+}
+
+/// The nearest instants at which a pass has something to do. None: nothing of the kind waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NextDue {
+    /// The earliest `scheduled_for` of a SCHEDULED job.
+    pub release: Option<Timestamp>,
+    /// The earliest `start_deadline` of a SCHEDULED job.
+    pub miss: Option<Timestamp>,
+    /// The earliest deadline of a job that is NEW or in flight.
+    pub expire: Option<Timestamp>,
+    /// The earliest instant at which a NEW job may be sent; the epoch for one that may be sent at once.
+    pub send: Option<Timestamp>,
+    /// The longest-ago instant at which a job in flight (other than SUBMITTING) was asked for; the epoch for never.
+    pub polled: Option<Timestamp>,
+}
+
+/// Where jobs are kept. Each method is one transaction; it has happened when it returns, and not at all when it fails.
+///
+/// Every update is conditional on the status that it expects. `now` is handed in: a store never reads a clock. Methods
+/// that look at many jobs take a constant number of statements.
+pub trait Store: Send + Sync + 'static {
+    /// Adds a job: SCHEDULED when it has a time, else NEW with its deadline running.
+    fn job_add(&self, now: Timestamp, job: &ValidJob) -> impl Future<Output = Result<Job, StoreError>> + Send;
+
+    /// The job without its payloads.
+    fn job_find(&self, id: &JobId) -> impl Future<Output = Result<Option<Job>, StoreError>> + Send;
+
+    /// The job with arguments and results. [`StoreError::Unreadable`] when one of them is corrupt.
+    fn job_detail(&self, id: &JobId) -> impl Future<Output = Result<Option<JobDetail>, StoreError>> + Send;
+
+    /// A page of jobs, the newest first.
+    fn job_list(&self, filter: &JobFilter) -> impl Future<Output = Result<JobPage, StoreError>> + Send;
+
+    /// SCHEDULED becomes CANCELLED; any other status is [`StoreError::NotScheduled`].
+    fn job_cancel(&self, now: Timestamp, id: &JobId) -> impl Future<Output = Result<Job, StoreError>> + Send;
+
+    /// Moves the time of a SCHEDULED job and its start deadline with it, the grace kept. Any other status is
+    /// [`StoreError::NotScheduled`].
+    fn job_reschedule(
+        &self,
+        now: Timestamp,
+        id: &JobId,
+        scheduled_for: Timestamp,
+    ) -> impl Future<Output = Result<Job, StoreError>> + Send;
+
+    /// Looks at SCHEDULED jobs: those past their start deadline become MISSED; those whose time has come become NEW, with
+    /// `deadline = now + timeout`, but only while the link is up.
+    fn job_release_due(
+        &self,
+        now: Timestamp,
+        scope: &Scope,
+        link: Link,
+    ) -> impl Future<Output = Result<Released, StoreError>> + Send;
+
+    /// NEW (once no longer waiting for another attempt) and in-flight jobs whose deadline has passed become STALE, see
+    /// [`expire`](crate::expire). Returns them.
+    fn job_expire_due(
+        &self,
+        now: Timestamp,
+        scope: &Scope,
+    ) -> impl Future<Output = Result<Vec<Job>, StoreError>> + Send;
+
+    /// Claims up to `limit` NEW jobs, the oldest first: SUBMITTING, the target recorded, `posts_sent` grown. They are
+    /// sent after this returns, never before.
+    fn job_claim(
+        &self,
+        now: Timestamp,
+        scope: &Scope,
+        limit: u32,
+    ) -> impl Future<Output = Result<Claimed, StoreError>> + Send;
+
+    /// Takes up to `limit` jobs in flight (other than SUBMITTING) that were last asked for at `before` or earlier, the
+    /// longest-ago first, and records that they are asked for now.
+    fn job_take_polls(
+        &self,
+        now: Timestamp,
+        scope: &Scope,
+        before: Timestamp,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<Poll>, StoreError>> + Send;
+
+    /// Applies replies in order, all in one transaction, by [`decide`](crate::decide).
+    fn job_apply(
+        &self,
+        now: Timestamp,
+        replies: Vec<Reply>,
+    ) -> impl Future<Output = Result<AppliedReplies, StoreError>> + Send;
+
+    /// After a restart: SUBMITTING becomes NEW again, and what else is in flight is asked for at the next pass. Returns
+    /// how many jobs of each kind there were.
+    fn job_recover(&self, now: Timestamp, scope: &Scope) -> impl Future<Output = Result<Recovered, StoreError>> + Send;
+
+    /// Gives up jobs that were never sent, for a reason that goes into their errors: NEW, and SCHEDULED whose time has
+    /// come, become FAILED. Returns those that did.
+    fn job_give_up(
+        &self,
+        now: Timestamp,
+        ids: &[JobId],
+        reason: &str,
+    ) -> impl Future<Output = Result<Vec<Job>, StoreError>> + Send;
+
+    /// The nearest instants at which there is something to do.
+    fn job_next_due(&self, scope: &Scope) -> impl Future<Output = Result<NextDue, StoreError>> + Send;
+
+    /// Unfinished jobs, the oldest first, at most 100,000.
+    fn job_unfinished(&self) -> impl Future<Output = Result<Vec<Job>, StoreError>> + Send;
+
+    /// The events of a job behind the event with this number, in order; at most `limit`.
+    fn event_list(
+        &self,
+        job: &JobId,
+        after: i64,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<JobEvent>, StoreError>> + Send;
+
+    /// Counts over all jobs.
+    fn stats(&self) -> impl Future<Output = Result<JobStats, StoreError>> + Send;
+
+    /// A number that differs from the last answer when something else than this store value (another process, another
+    /// client) may have changed the database since.
+    fn change_mark(&self) -> impl Future<Output = Result<i64, StoreError>> + Send;
+
+    /// Finishes what is under way and closes. Later calls fail.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// What a recovery found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Jobs that were SUBMITTING and are NEW again.
+    pub requeued: u64,
+    /// Other jobs in flight.
+    pub in_flight: u64,
+}
+
+/// What is sent to the fabric.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// A job to run.
+    Post(Post),
+    /// A job to ask for.
+    Get(Poll),
+    /// An answer to a worker's question.
+    Put {
+        /// The job that asked.
+        job: JobId,
+        /// Its service.
+        service: String,
+        /// The worker that asked.
+        worker: String,
+        /// The answer.
+        answer: InputAnswer,
+    },
+    /// A question to the broker itself.
+    Mmi {
+        /// Names the answer.
+        id: JobId,
+        /// `show_workers` or another of the broker's tasks.
+        task: String,
+        /// Its arguments, a JSON object.
+        kwargs: Json,
+    },
+}
+
+/// The client's answer to an [`InputRequest`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputAnswer {
+    /// The question that it answers.
+    pub input_id: String,
+    /// The answer. Null with `cancelled`.
+    pub value: Json,
+    /// Whether the client gives the worker an answer at all.
+    pub verdict: InputVerdict,
+    /// What else to tell the task, a JSON object.
+    pub metadata: Json,
+}
+
+/// Whether a question is answered or turned down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputVerdict {
+    /// The value is the answer.
+    Answered,
+    /// The client refuses; the task sees the question cancelled.
+    Cancelled,
+}
+
+/// What comes from the fabric.
+#[expect(clippy::large_enum_variant, reason = "nearly every message is the large one")]
+#[derive(Debug, Clone, PartialEq)]
+pub enum Inbound {
+    /// Something about a job.
+    Reply(Reply),
+    /// The broker's answer to a question.
+    Mmi {
+        /// The question's id.
+        id: JobId,
+        /// The answer.
+        answer: Json,
+    },
+    /// The connection changed.
+    Connection(Connection),
+    /// A message that cannot be used; it is counted and logged, never fatal.
+    Stray(String),
+}
+
+/// What a transport knows of its connection. Connected does not mean that the broker answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Connection {
+    /// A socket is connected (with CURVE: its handshake is done).
+    Connected,
+    /// It is gone; the transport goes on trying by itself.
+    Lost(String),
+    /// It cannot be made, and trying again alone will hardly help: wrong keys, no CURVE there.
+    Trouble(String),
+}
+
+/// Why a request was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BrokerError {
+    /// The transport has ended.
+    #[error("the connection to the broker is closed")]
+    Closed,
+    /// Too much waits to be sent already.
+    #[error("the queue to the broker is full")]
+    Full,
+}
+
+/// How the fabric is reached. Messages may be lost at any time; nothing rests on their arrival.
+pub trait Broker: Send + 'static {
+    /// Hands a request over to be sent. What is handed over while the connection is down is sent later, or lost.
+    fn send(&mut self, request: Request) -> impl Future<Output = Result<(), BrokerError>> + Send;
+
+    /// Waits for at least one message and appends up to `limit` that are there to `batch`. Safe to drop while it waits.
+    /// Returns how many; 0 when the transport has ended.
+    fn receive(&mut self, batch: &mut Vec<Inbound>, limit: usize) -> impl Future<Output = usize> + Send;
+
+    /// Throws the connection away and makes a new one.
+    fn reconnect(&mut self) -> impl Future<Output = Result<(), BrokerError>> + Send;
+
+    /// Sends what was handed over, as far as that goes within a second, and ends.
+    fn close(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// What time it is.
+pub trait Clock: Clone + Send + Sync + 'static {
+    /// Now, by the wall clock.
+    fn now(&self) -> Timestamp;
+
+    /// Returns when the wall clock has reached `at`, or earlier: the caller looks at the clock again. Never later than
+    /// 60 s after the call, so that a step of the clock delays nothing by more.
+    fn sleep_until(&self, at: Timestamp) -> impl Future<Output = ()> + Send;
+}
+
+/// An event as a store keeps it, of a worker's.
+impl From<(JobId, FabricEvent, Timestamp)> for JobEvent {
+    fn from((job_uuid, event, now): (JobId, FabricEvent, Timestamp)) -> Self {
+        Self {
+            id: 0,
+            job_uuid,
+            message: event.message,
+            severity: event.severity,
+            task: event.task,
+            data: event.data,
+            created_at: Some(now.floor_second()),
+        }
+    }
+}
+
+impl InputRequest {
+    /// The answer to this question.
+    #[must_use]
+    pub fn answer(&self, value: Json) -> InputAnswer {
+        InputAnswer {
+            input_id: self.id.clone(),
+            value,
+            verdict: InputVerdict::Answered,
+            metadata: Json::empty_object(),
+        }
+    }
+
+    /// The refusal to answer this question.
+    #[must_use]
+    pub fn cancel(&self) -> InputAnswer {
+        InputAnswer {
+            input_id: self.id.clone(),
+            value: Json::from(serde_json::Value::Null),
+            verdict: InputVerdict::Cancelled,
+            metadata: Json::empty_object(),
+        }
+    }
+}

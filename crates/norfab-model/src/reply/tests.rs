@@ -1,0 +1,215 @@
+//! The reply decision as a table: a job, a reply, and what it changes.
+
+use super::*;
+use crate::{Limits, NewJob, Timestamp};
+
+const NOW: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+fn job(workers: Workers, status: JobStatus) -> Job {
+    let new = NewJob::new("dummy", "echo").workers(workers);
+    let mut job = Limits::default().check_job(NOW, new).expect("valid").row(NOW);
+    job.status = status;
+    job.posts_sent = 1;
+    job
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn list(workers: &[&str]) -> Workers {
+    Workers::List(names(workers))
+}
+
+/// A job for all, handed to w1 and w2; w1 has stored it.
+fn started() -> Job {
+    let mut job = job(Workers::All, JobStatus::Started);
+    job.workers_dispatched = names(&["w1", "w2"]);
+    job.workers_started.insert("w1".into());
+    job
+}
+
+fn accepted_by(workers: &[&str]) -> ReplyKind {
+    ReplyKind::Accepted { workers: names(workers) }
+}
+
+fn stored(worker: &str) -> ReplyKind {
+    ReplyKind::Stored { worker: worker.into() }
+}
+
+fn result(worker: &str) -> ReplyKind {
+    ReplyKind::Result { worker: worker.into(), result: Json::parse("{\"failed\":true}").expect("valid") }
+}
+
+fn refusal() -> ReplyKind {
+    ReplyKind::Refused { errors: vec!["no such service".into()] }
+}
+
+fn request(id: &str) -> InputRequest {
+    InputRequest {
+        id: id.into(),
+        question: "Go on?".into(),
+        default: Value::Null,
+        timeout: None,
+        metadata: Value::Null,
+    }
+}
+
+fn event(worker: &str, kind: FabricEventKind) -> ReplyKind {
+    ReplyKind::Event(FabricEvent {
+        worker: worker.into(),
+        kind,
+        message: "something".into(),
+        severity: "INFO".into(),
+        task: None,
+        data: Json::empty_object(),
+    })
+}
+
+/// Applies replies one after the other and tells the status after the last.
+#[track_caller]
+fn check(mut job: Job, replies: Vec<ReplyKind>, status: JobStatus) -> (Job, Vec<Change>) {
+    let mut changes = Vec::new();
+    for reply in replies {
+        let before = job.status;
+        let change = decide(&job, reply);
+        job.apply(&change);
+        assert!(before == job.status || before.can_become(job.status), "{before} to {}", job.status);
+        changes.push(change);
+    }
+    assert_eq!(job.status, status);
+    (job, changes)
+}
+
+#[track_caller]
+fn ignored(job: &Job, reply: ReplyKind, why: Ignored) {
+    assert_eq!(decide(job, reply), ignore(why));
+}
+
+#[test]
+fn the_plain_life() {
+    let replies = vec![
+        accepted_by(&["w1", "w2"]),
+        stored("w1"),
+        stored("w2"),
+        event("w1", FabricEventKind::ResultReady),
+        result("w1"),
+        result("w2"),
+    ];
+    let (job, changes) = check(job(Workers::All, JobStatus::Submitting), replies, JobStatus::Completed);
+    let statuses: Vec<_> = changes.iter().filter_map(|change| change.status).collect();
+    assert_eq!(statuses, [JobStatus::Dispatched, JobStatus::Started, JobStatus::Completed]);
+    assert_eq!(changes[3].fetch.as_deref(), Some("w1"));
+    assert_eq!(job.workers_completed.len(), 2);
+}
+
+#[test]
+fn later_evidence_implies_the_earlier_states() {
+    let one = || job(Workers::One("w1".into()), JobStatus::Submitting);
+    check(one(), vec![stored("w1")], JobStatus::Started);
+    check(one(), vec![ReplyKind::Pending { worker: "w1".into() }], JobStatus::Started);
+    check(one(), vec![event("w1", FabricEventKind::Progress)], JobStatus::Started);
+    check(
+        one(),
+        vec![ReplyKind::WaitingInput { worker: "w1".into(), request: request("q") }],
+        JobStatus::WaitingClientInput,
+    );
+    check(one(), vec![result("w1")], JobStatus::Completed);
+    check(job(list(&["w1", "w2"]), JobStatus::Dispatched), vec![result("w1")], JobStatus::Started);
+}
+
+#[test]
+fn any_is_the_first_worker_that_speaks() {
+    let (job, _) = check(job(Workers::Any, JobStatus::Submitting), vec![result("w2")], JobStatus::Completed);
+    assert_eq!(job.workers_dispatched, ["w2"]);
+}
+
+#[test]
+fn all_is_complete_only_when_its_workers_are_known() {
+    let (job, _) = check(job(Workers::All, JobStatus::Submitting), vec![result("w1")], JobStatus::Started);
+    check(job.clone(), vec![accepted_by(&["w1"])], JobStatus::Completed);
+    check(job, vec![accepted_by(&["w1", "w2"])], JobStatus::Started);
+}
+
+#[test]
+fn only_the_first_202_names_the_workers() {
+    ignored(&started(), accepted_by(&["w3"]), Ignored::Repeated);
+}
+
+#[test]
+fn what_the_broker_leaves_out_of_a_list_fails_at_once() {
+    let submitting = job(list(&["w1", "ghost"]), JobStatus::Submitting);
+    let (after, changes) = check(submitting, vec![accepted_by(&["w1"]), result("w1")], JobStatus::Completed);
+    assert_eq!(after.errors, ["worker \"ghost\" is not registered with the broker"]);
+    assert!(changes[0].results[0].1.as_str().contains("\"failed\":true"));
+}
+
+#[test]
+fn a_400_fails_only_a_job_whose_every_post_was_refused() {
+    let submitting = job(Workers::All, JobStatus::Submitting);
+    let (after, _) = check(submitting.clone(), vec![refusal()], JobStatus::Failed);
+    assert_eq!((after.errors, after.posts_refused), (names(&["no such service"]), 1));
+    let again = Job { posts_sent: 2, ..submitting };
+    check(again, vec![refusal()], JobStatus::Dispatched);
+    ignored(&started(), refusal(), Ignored::NotYet);
+}
+
+#[test]
+fn a_404_is_final_only_after_the_201() {
+    let not_found = |worker: &str| ReplyKind::NotFound { worker: worker.into() };
+    ignored(&started(), not_found("w2"), Ignored::NotYet);
+    let (job, _) = check(started(), vec![not_found("w1"), stored("w2"), result("w2")], JobStatus::Completed);
+    assert!(job.errors[0].contains("w1"));
+}
+
+#[test]
+fn questions_are_kept_for_each_worker() {
+    let asks = |worker: &str, id: &str| event(worker, FabricEventKind::InputRequest(request(id)));
+    let took = |worker: &str, id: &str| event(worker, FabricEventKind::InputResponse { input_id: Some(id.into()) });
+    let (waiting, _) = check(started(), vec![asks("w1", "a"), asks("w2", "b")], JobStatus::WaitingClientInput);
+    check(waiting.clone(), vec![took("w1", "a")], JobStatus::WaitingClientInput);
+    check(waiting.clone(), vec![took("w1", "a"), took("w2", "old")], JobStatus::WaitingClientInput);
+    check(waiting.clone(), vec![took("w1", "a"), took("w2", "b")], JobStatus::Started);
+    check(waiting.clone(), vec![result("w1"), result("w2")], JobStatus::Completed);
+    ignored(&waiting, asks("w1", "a"), Ignored::Repeated);
+    ignored(&waiting, ReplyKind::WaitingInput { worker: "w1".into(), request: request("a") }, Ignored::Repeated);
+    let (again, _) = check(waiting, vec![asks("w1", "c")], JobStatus::WaitingClientInput);
+    assert_eq!(again.pending_inputs["w1"].id, "c");
+}
+
+#[test]
+fn strangers_and_repetitions_change_nothing() {
+    ignored(&started(), result("w9"), Ignored::UnknownWorker);
+    ignored(&started(), stored("w1"), Ignored::Repeated);
+    let (job, _) = check(started(), vec![result("w1")], JobStatus::Started);
+    ignored(&job, result("w1"), Ignored::Repeated);
+}
+
+#[test]
+fn ended_and_unsent_jobs_are_immutable() {
+    for status in JobStatus::ALL {
+        let job = Job { status, ..started() };
+        if status.is_terminal() {
+            ignored(&job, result("w1"), Ignored::JobEnded);
+            assert_eq!(expire(&job), ignore(Ignored::JobEnded));
+        } else if !status.is_in_flight() {
+            ignored(&job, result("w1"), Ignored::NotSent);
+        }
+    }
+}
+
+#[test]
+fn expiry_names_who_did_not_answer() {
+    let (job, _) = check(started(), vec![result("w1")], JobStatus::Started);
+    let change = expire(&job);
+    assert_eq!(change.status, Some(JobStatus::Stale));
+    assert_eq!(change.results.iter().map(|(worker, _)| worker.as_str()).collect::<Vec<_>>(), ["w2"]);
+    assert!(change.results[0].1.as_str().contains("\"status\":\"timeout\""));
+
+    let unknown = expire(&self::job(Workers::All, JobStatus::Submitting));
+    assert_eq!(unknown.results[0].0, "all");
+    let unsent = expire(&self::job(list(&["w1"]), JobStatus::New));
+    assert!(unsent.errors[0].contains("before the job was sent"));
+    let waiting = Job { status: JobStatus::Scheduled, ..self::job(Workers::All, JobStatus::New) };
+    assert_eq!(expire(&waiting).status, None);
+}
