@@ -255,6 +255,7 @@ pub struct Job {
     /// Not sent again before this.
     pub next_attempt_at: Option<Timestamp>,
     /// When it was last asked for.
+    #[serde(rename = "last_poll_timestamp")]
     pub last_poll: Option<Timestamp>,
 }
 
@@ -293,6 +294,7 @@ pub struct JobDetail {
     /// Keyword arguments, a JSON object.
     pub kwargs: Json,
     /// What each worker answered so far.
+    #[serde(rename = "result_data")]
     pub results: Results,
 }
 

@@ -32,7 +32,7 @@ pub use port::{
     Applied, AppliedReplies, Broker, BrokerError, Claimed, Clock, Connection, Inbound, InputAnswer, InputVerdict, Link,
     NextDue, Poll, Post, Recovered, Released, Request, Scope, Store, StoreError,
 };
-pub use reply::{Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire};
+pub use reply::{Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire, failed_result};
 pub use status::{JobStatus, UnknownStatus};
 pub use timestamp::{Timestamp, TimestampError};
 pub use validate::{Limits, ValidationError};

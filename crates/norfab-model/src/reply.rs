@@ -399,8 +399,9 @@ pub fn expire(job: &Job) -> Change {
     }
 }
 
-/// A result in NorFab's form for a worker that gave none.
-fn failed_result(job: &Job, worker: &str, status: &str, message: &str) -> Json {
+/// A result in NorFab's form for a worker that gave none, or none that can be kept. `status` is `error` or `timeout`.
+#[must_use]
+pub fn failed_result(job: &Job, worker: &str, status: &str, message: &str) -> Json {
     Json::from(serde_json::json!({
         "result": null,
         "failed": true,
