@@ -1,0 +1,63 @@
+//! The project's own commands: what must hold is a program. `cargo xtask` lists them.
+
+mod ci;
+mod layers;
+mod migrations;
+mod mirror;
+mod package;
+mod peer;
+mod shell;
+mod sqlx;
+mod statement;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  ci [--no-peer]            everything that must hold, then the tests
+  test [--no-peer] [ARGS]   the tests; ARGS go to `cargo test`. --no-peer leaves out those that need the real NorFab
+  peer                      makes .venv-peer, the Python environment of the real NorFab ($PYTHON: the interpreter)
+  sqlx [--check]            writes .sqlx from the queries and the migrations, or says where it is out of date
+  migrations new NAME       begins the next migration
+  migrations check          numbers, names, released files, and that no statement loses data
+  migrations release        notes the checksums of all migrations: from then on they must not change
+  layers                    which crate may depend on which
+  package                   each crate that is published builds from its package alone
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[&str]) -> Result<()> {
+    match args {
+        [] | ["help" | "--help" | "-h"] => print!("{HELP}"),
+        ["ci"] => ci::run(peer::Wish::Peer)?,
+        ["ci", "--no-peer"] => ci::run(peer::Wish::NoPeer)?,
+        ["test", "--no-peer", rest @ ..] => test::run(peer::Wish::NoPeer, rest)?,
+        ["test", rest @ ..] => test::run(peer::Wish::Peer, rest)?,
+        ["peer"] => println!("{}", peer::make()?.display()),
+        ["sqlx"] => sqlx::write()?,
+        ["sqlx", "--check"] => sqlx::check()?,
+        ["migrations", "new", name] => migrations::new(name)?,
+        ["migrations", "check"] => migrations::check()?,
+        ["migrations", "release"] => migrations::release()?,
+        ["layers"] => layers::check()?,
+        ["package"] => package::check()?,
+        _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
+    }
+    Ok(())
+}
