@@ -15,6 +15,7 @@
 mod id;
 mod job;
 mod json;
+mod payload;
 mod port;
 mod reply;
 mod status;
@@ -28,11 +29,14 @@ pub use job::{
     ValidJob,
 };
 pub use json::Json;
+pub use payload::{UnsafePayload, check_payload};
 pub use port::{
     Applied, AppliedReplies, Broker, BrokerError, Claimed, Clock, Connection, Inbound, InputAnswer, InputVerdict, Link,
     NextDue, Poll, Post, Recovered, Released, Request, Scope, Store, StoreError,
 };
-pub use reply::{Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire, failed_result};
+pub use reply::{
+    Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire, failed_result,
+};
 pub use status::{JobStatus, UnknownStatus};
 pub use timestamp::{Timestamp, TimestampError};
 pub use validate::{Limits, ValidationError};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::{IdError, JobId, Json, NewJob, Start, Timestamp, ValidJob, Workers};
+use crate::{IdError, JobId, Json, NewJob, Start, Timestamp, UnsafePayload, ValidJob, Workers, check_payload};
 
 const DAY: u64 = 86_400;
 
@@ -75,6 +75,15 @@ pub enum ValidationError {
         bytes: usize,
         /// The most bytes.
         limit: usize,
+    },
+    /// JSON that would break a worker.
+    #[error("{field} cannot be sent")]
+    Unsafe {
+        /// `args` or `kwargs`.
+        field: &'static str,
+        /// What is wrong with it, and where.
+        #[source]
+        source: UnsafePayload,
     },
     /// A number of seconds outside its bounds.
     #[error("{field} must be 1 to {limit} whole seconds, but it is {given}")]
@@ -252,6 +261,7 @@ impl Limits {
             if bytes > self.payload_bytes {
                 return Err(ValidationError::TooLarge { field, bytes, limit: self.payload_bytes });
             }
+            check_payload(json).map_err(|source| ValidationError::Unsafe { field, source })?;
         }
         Ok(())
     }

@@ -51,6 +51,7 @@ fn payloads() {
     accepts(job().args(json!([1])).kwargs(json!({"commands": ["show clock"]})));
     refuses(job().args(json!({})), "args must be a JSON array");
     refuses(job().kwargs(json!(["secret"])), "kwargs must be a JSON object");
+    refuses(NewJob { args: Json::parse("[1e400]").expect("JSON"), ..job() }, "args cannot be sent");
     refuses(job().kwargs(json!({"x": "y".repeat(17 << 20)})), "kwargs has 17825800 bytes");
 }
 
