@@ -1,0 +1,155 @@
+//! Brokers for tests: bare ROUTER sockets, without security and with CURVE, that the test itself speaks for.
+
+use std::future::Future;
+use std::time::Duration;
+
+use norfab_model::{Broker, Connection, Inbound, JobId, Json, Poll, Post, Request, Workers};
+use norfab_nfp::{ClientName, Endpoint, Frames, KeyPair, NfpBroker, PublicKey, Security};
+use omq_tokio::{CurveKeypair, Message, Options, Socket, SocketType};
+
+/// Longer than anything takes that works.
+pub(crate) const GENEROUS: Duration = Duration::from_secs(60);
+
+/// Waits for what must come.
+pub(crate) async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(GENEROUS, work).await.unwrap_or_else(|_| panic!("{what} took longer than {GENEROUS:?}"))
+}
+
+/// How a broker is secured.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Plain,
+    Curve,
+}
+
+/// What survives a broker: its port and its keys.
+pub(crate) struct Site {
+    port: u16,
+    keys: Option<CurveKeypair>,
+}
+
+impl Site {
+    pub(crate) fn new(kind: Kind) -> Self {
+        let keys = match kind {
+            Kind::Plain => None,
+            Kind::Curve => Some(CurveKeypair::generate()),
+        };
+        Self { port: 0, keys }
+    }
+
+    /// Starts a broker here: at a free port the first time, then at the same again.
+    pub(crate) async fn open(&mut self) -> Router {
+        let options = Options::default().router_mandatory(true);
+        let options = match &self.keys {
+            None => options,
+            Some(keys) => options.curve_server(keys.clone()),
+        };
+        let socket = Socket::new(SocketType::Router, options);
+        let bound = socket.bind(format!("tcp://127.0.0.1:{}", self.port).as_str()).await.unwrap().to_string();
+        self.port = bound.rsplit_once(':').unwrap().1.parse().unwrap();
+        Router(socket)
+    }
+
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::parse(&format!("tcp://127.0.0.1:{}", self.port)).unwrap()
+    }
+
+    pub(crate) fn security(&self) -> Security {
+        match &self.keys {
+            None => Security::Plain,
+            Some(keys) => {
+                let broker = PublicKey::from_z85(&keys.public.to_z85()).unwrap();
+                Security::Curve { keys: KeyPair::generate(), broker }
+            }
+        }
+    }
+
+    /// A client that has the right keys.
+    pub(crate) fn client(&self) -> NfpBroker {
+        client(self.endpoint(), self.security())
+    }
+}
+
+pub(crate) struct Router(Socket);
+
+impl Router {
+    pub(crate) async fn stop(self) {
+        self.0.close().await.unwrap();
+    }
+
+    /// The next message: who sent it, and its frames.
+    pub(crate) async fn recv(&mut self) -> (String, Frames) {
+        let mut message = within("a request", self.0.recv()).await.unwrap();
+        let mut frames: Frames = std::iter::from_fn(|| message.pop_front()).map(Into::into).collect();
+        (String::from_utf8(frames.remove(0)).unwrap(), frames)
+    }
+
+    /// Waits for the request of this number, whatever comes before.
+    pub(crate) async fn recv_request(&mut self, number: usize) {
+        while self.recv().await.1[5] != id(number).as_str().as_bytes() {}
+    }
+
+    pub(crate) async fn send(&mut self, to: &str, frames: Frames) {
+        self.0.send_to(to, Message::multipart(frames)).await.unwrap();
+    }
+}
+
+pub(crate) fn client(endpoint: Endpoint, security: Security) -> NfpBroker {
+    NfpBroker::connect(endpoint, &ClientName::new("tester").unwrap(), security).unwrap()
+}
+
+/// The next thing that the client says.
+pub(crate) async fn next(client: &mut NfpBroker) -> Inbound {
+    let mut batch = Vec::new();
+    assert_eq!(within("a message", client.receive(&mut batch, 1)).await, 1);
+    batch.pop().unwrap()
+}
+
+/// The next news of the connection; nothing else may come before.
+pub(crate) async fn next_connection(client: &mut NfpBroker) -> Connection {
+    match next(client).await {
+        Inbound::Connection(connection) => connection,
+        other => panic!("{other:?} instead of news of the connection"),
+    }
+}
+
+/// Waits for a connection, failed attempts aside.
+pub(crate) async fn connected(client: &mut NfpBroker) {
+    while next_connection(client).await != Connection::Connected {}
+}
+
+/// Waits until the client says what the trouble is.
+pub(crate) async fn trouble(client: &mut NfpBroker) -> String {
+    loop {
+        match next_connection(client).await {
+            Connection::Trouble(text) => return text,
+            Connection::Lost(_) => {}
+            Connection::Connected => panic!("a connection where none can be"),
+        }
+    }
+}
+
+pub(crate) fn id(number: usize) -> JobId {
+    JobId::new(format!("{number:032x}")).unwrap()
+}
+
+pub(crate) fn get(number: usize) -> Request {
+    Request::Get(Poll { job: id(number), service: "dummy".to_owned(), target: Workers::All })
+}
+
+pub(crate) fn post(number: usize, kwargs: String) -> Request {
+    Request::Post(Post {
+        job: id(number),
+        service: "dummy".to_owned(),
+        target: Workers::All,
+        task: "echo".to_owned(),
+        args: Json::empty_array(),
+        kwargs: Json::parse(kwargs).unwrap(),
+        timeout: 60,
+    })
+}
+
+/// A message of the broker.
+pub(crate) fn says(command: &str, service: &str, uuid: &JobId, status: &str, payload: &str) -> Frames {
+    ["", "NFPB01", command, service, uuid.as_str(), status, payload].map(|part| part.as_bytes().to_vec()).to_vec()
+}
