@@ -187,7 +187,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Job, StoreError>> + Send;
 
     /// Looks at SCHEDULED jobs: those past their start deadline become MISSED; those whose time has come become NEW, with
-    /// `deadline = now + timeout`, but only while the link is up.
+    /// `deadline = now + timeout`, but only while the link is up. At most 10,000 a call, the earliest due first;
+    /// [`job_next_due`](Store::job_next_due) tells whether more wait.
     fn job_release_due(
         &self,
         now: Timestamp,
@@ -196,7 +197,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Released, StoreError>> + Send;
 
     /// NEW (once no longer waiting for another attempt) and in-flight jobs whose deadline has passed become STALE, see
-    /// [`expire`](crate::expire). Returns them.
+    /// [`expire`](crate::expire). Returns them: at most 10,000 a call, the earliest deadlines first.
     fn job_expire_due(
         &self,
         now: Timestamp,
@@ -234,7 +235,7 @@ pub trait Store: Send + Sync + 'static {
     fn job_recover(&self, now: Timestamp, scope: &Scope) -> impl Future<Output = Result<Recovered, StoreError>> + Send;
 
     /// Gives up jobs that were never sent, for a reason that goes into their errors: NEW, and SCHEDULED whose time has
-    /// come, become FAILED. Returns those that did.
+    /// come, become FAILED. Returns those that did. A NEW job that was sent before counts only if every POST was refused.
     fn job_give_up(
         &self,
         now: Timestamp,

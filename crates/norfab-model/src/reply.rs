@@ -353,9 +353,12 @@ impl Job {
         if let Some(worker) = &change.answered {
             self.pending_inputs.remove(worker);
         }
-        for (worker, _) in &change.results {
-            self.workers_completed.insert(worker.clone());
-            self.pending_inputs.remove(worker);
+        // What a passed deadline adds is no answer: those workers have not completed.
+        if change.status != Some(JobStatus::Stale) {
+            for (worker, _) in &change.results {
+                self.workers_completed.insert(worker.clone());
+                self.pending_inputs.remove(worker);
+            }
         }
         self.errors.extend(change.errors.iter().cloned());
         self.posts_refused = self.posts_refused.saturating_add(u32::from(change.post_refused));

@@ -206,6 +206,10 @@ fn expiry_names_who_did_not_answer() {
     assert_eq!(change.results.iter().map(|(worker, _)| worker.as_str()).collect::<Vec<_>>(), ["w2"]);
     assert!(change.results[0].1.as_str().contains("\"status\":\"timeout\""));
 
+    let mut stale = job.clone();
+    stale.apply(&change);
+    assert_eq!((stale.status, stale.workers_completed), (JobStatus::Stale, job.workers_completed));
+
     let unknown = expire(&self::job(Workers::All, JobStatus::Submitting));
     assert_eq!(unknown.results[0].0, "all");
     let unsent = expire(&self::job(list(&["w1"]), JobStatus::New));
