@@ -1,0 +1,2 @@
+-- How many events there are.
+SELECT count(*) AS "events!: i64" FROM events

@@ -1,0 +1,20 @@
+-- What replies or a passed deadline change in jobs (?1, their results cut out of ?2).
+UPDATE jobs NOT INDEXED
+SET status = change.value ->> 'status',
+    workers_dispatched = change.value ->> 'workers_dispatched',
+    workers_started = change.value ->> 'workers_started',
+    workers_completed = change.value ->> 'workers_completed',
+    pending_inputs = change.value ->> 'pending_inputs',
+    result_data = CASE
+        WHEN change.value ->> 'results_bytes' IS NULL THEN result_data
+        ELSE substr(?2, change.value ->> 'results_at', change.value ->> 'results_bytes')
+    END,
+    errors = change.value ->> 'errors',
+    posts_refused = change.value ->> 'posts_refused',
+    next_attempt_at = (change.value ->> 'next_attempt_at') / 1000000.0,
+    started_at = ifnull(started_at, (change.value ->> 'started_at') / 1000000.0),
+    started_timestamp = ifnull(started_timestamp, change.value ->> 'started_timestamp'),
+    finished_at = ifnull(finished_at, (change.value ->> 'finished_at') / 1000000.0),
+    completed_timestamp = ifnull(completed_timestamp, change.value ->> 'completed_timestamp')
+FROM json_each(?1) AS change
+WHERE jobs.rowid = change.value ->> 'row' AND jobs.status = change.value ->> 'expected'

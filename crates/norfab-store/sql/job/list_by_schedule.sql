@@ -1,0 +1,16 @@
+-- Jobs of a schedule (?7) in a status (?6) before row ?1, the newest first, at most ?5 of them: service ?2, task ?3,
+-- completed by one of the workers ?4, due from ?8 until ?9.
+SELECT rowid AS "row!: i64"
+FROM jobs INDEXED BY jobs_of_schedule
+WHERE schedule_id = ?7 AND status = ?6 AND rowid < ?1
+    AND (?8 IS NULL OR scheduled_for >= ?8)
+    AND (?9 IS NULL OR scheduled_for <= ?9)
+    AND (?2 IS NULL OR service = ?2)
+    AND (?3 IS NULL OR task = ?3)
+    AND (?4 IS NULL OR EXISTS (
+        SELECT 1
+        FROM json_each(CASE WHEN json_valid(workers_completed) THEN workers_completed ELSE '[]' END) AS completed
+        WHERE completed.value IN (SELECT value FROM json_each(?4))
+    ))
+ORDER BY rowid DESC
+LIMIT ?5

@@ -1,0 +1,60 @@
+-- The rows with these row numbers (?1) or UUIDs (?2), the oldest first. Payloads only where they are asked for: the
+-- arguments of all (?3), the results of these row numbers or UUIDs (?4).
+SELECT
+    jobs.rowid AS "row!: i64",
+    uuid AS "uuid!: Cell",
+    service AS "service!: Cell",
+    task AS "task!: Cell",
+    status AS "status!: Cell",
+    timeout AS "timeout!: Cell",
+    deadline AS "deadline!: Cell",
+    workers_requested AS "workers_requested!: Cell",
+    workers_dispatched AS "workers_dispatched!: Cell",
+    workers_started AS "workers_started!: Cell",
+    workers_completed AS "workers_completed!: Cell",
+    pending_inputs AS "pending_inputs!: Cell",
+    errors AS "errors!: Cell",
+    last_poll_timestamp AS "last_poll!: Cell",
+    scheduled_for AS "scheduled_for!: Cell",
+    start_deadline AS "start_deadline!: Cell",
+    schedule_id AS "schedule_id!: Cell",
+    origin AS "origin!: Cell",
+    -- Rows of the Python client have local time only, the later two of them as ctime() writes it.
+    ifnull(added_at, CAST(strftime('%s', created_at, 'utc') AS INTEGER)) AS "created_at!: Cell",
+    released_at AS "released_at!: Cell",
+    ifnull(
+        started_at,
+        CAST(strftime('%s', printf(
+            '%s-%02d-%02d %s',
+            substr(started_timestamp, 21, 4),
+            (instr('JanFebMarAprMayJunJulAugSepOctNovDec', substr(started_timestamp, 5, 3)) + 2) / 3,
+            substr(started_timestamp, 9, 2),
+            substr(started_timestamp, 12, 8)
+        ), 'utc') AS INTEGER)
+    ) AS "started_at!: Cell",
+    ifnull(
+        finished_at,
+        CAST(strftime('%s', printf(
+            '%s-%02d-%02d %s',
+            substr(completed_timestamp, 21, 4),
+            (instr('JanFebMarAprMayJunJulAugSepOctNovDec', substr(completed_timestamp, 5, 3)) + 2) / 3,
+            substr(completed_timestamp, 9, 2),
+            substr(completed_timestamp, 12, 8)
+        ), 'utc') AS INTEGER)
+    ) AS "finished_at!: Cell",
+    dispatch_target AS "dispatch_target!: Cell",
+    posts_sent AS "posts_sent!: Cell",
+    posts_refused AS "posts_refused!: Cell",
+    next_attempt_at AS "next_attempt_at!: Cell",
+    CASE WHEN ?3 THEN args END AS "args!: Cell",
+    CASE WHEN ?3 THEN kwargs END AS "kwargs!: Cell",
+    CASE
+        WHEN jobs.rowid IN (SELECT value FROM json_each(?4)) OR uuid IN (SELECT value FROM json_each(?4)) THEN result_data
+    END AS "result_data!: Cell"
+FROM jobs
+WHERE jobs.rowid IN (
+    SELECT value FROM json_each(?1)
+    UNION ALL
+    SELECT named.rowid FROM jobs AS named WHERE named.uuid IN (SELECT value FROM json_each(?2))
+)
+ORDER BY jobs.rowid

@@ -1,0 +1,114 @@
+//! What every store must do, as one suite of named cases: a store of your own is held against the same as the two here.
+//!
+//! ```
+//! use norfab_store::{MemoryStore, conformance};
+//!
+//! #[derive(Clone, Default)]
+//! struct Memory(MemoryStore);
+//!
+//! impl conformance::Database for Memory {
+//!     type Store = MemoryStore;
+//!     async fn open(&self) -> MemoryStore {
+//!         self.0.clone()
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(
+//! conformance::exercise(async || Memory::default())
+//! # );
+//! ```
+
+// This is a test that other crates run too: what is wrong must stop it, with the place in the suite.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc)]
+
+mod apply;
+mod life;
+mod pass;
+mod query;
+mod support;
+
+use norfab_model::Store;
+
+/// One database, on which several handles may be open.
+pub trait Database {
+    /// The store under test.
+    type Store: Store;
+
+    /// Opens one more handle, which shares nothing with the others but the database. A handle that was closed before may
+    /// be followed by a new one, as after a restart.
+    fn open(&self) -> impl Future<Output = Self::Store> + Send;
+}
+
+/// Runs every case, each on a fresh database of `make`.
+///
+/// # Panics
+/// When the store does something else than it must.
+pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
+    macro_rules! cases {
+        ($($room:ident: $($case:ident)*;)*) => {
+            $($(
+                tracing::debug!(case = stringify!($case), "Exercising the store");
+                $room::$case(&make().await).await;
+            )*)*
+        };
+    }
+    cases! {
+        life:
+            an_immediate_job_is_new_and_its_deadline_runs
+            a_delayed_job_waits_without_a_deadline
+            an_identity_is_taken_once
+            payloads_come_back_to_the_letter
+            instants_come_back_to_the_microsecond
+            what_is_added_at_once_is_all_there
+            of_two_with_one_identity_one_is_added
+            only_a_waiting_job_is_cancelled
+            only_a_waiting_job_is_rescheduled
+            rescheduling_keeps_the_grace
+            an_unknown_job_is_none_or_an_error
+            all_is_there_after_a_restart
+            only_what_others_change_shows
+            a_change_of_another_handle_is_seen;
+        pass:
+            a_job_is_released_at_its_time_and_no_earlier
+            the_completion_deadline_starts_at_release
+            the_start_deadline_alone_decides_lateness
+            without_a_link_nothing_is_released_but_jobs_are_missed
+            a_job_is_released_once
+            the_oldest_are_claimed_first
+            a_claim_records_target_and_count
+            claimed_jobs_are_not_claimed_again
+            jobs_expire_at_their_deadline
+            an_expired_job_keeps_the_results_that_came
+            waiting_jobs_do_not_expire
+            the_longest_ago_are_asked_for_first
+            only_outstanding_workers_are_asked
+            a_restart_sends_claims_again
+            only_what_no_worker_can_have_is_given_up
+            next_due_tells_the_nearest_of_each_kind
+            a_guest_serves_its_own_jobs_only;
+        apply:
+            a_job_lives_through_its_replies
+            replies_are_folded_in_their_order
+            results_of_several_workers_are_kept_together
+            a_refused_post_fails_the_job
+            a_worker_missing_from_a_list_gets_a_failed_result
+            a_lost_job_gets_a_failed_result
+            ended_jobs_are_immutable
+            replies_for_nobody_are_told_apart
+            questions_are_kept_until_answered
+            repeated_events_are_stored_once
+            progress_changes_no_row;
+        query:
+            the_newest_come_first_page_by_page
+            a_page_has_its_bounds
+            filtered_pages_have_the_newest_first
+            filters_by_status
+            filters_by_service_task_and_worker
+            filters_by_due_time
+            filters_together
+            unfinished_jobs_come_in_their_order
+            events_come_in_their_order
+            own_events_tell_of_delayed_jobs_only
+            everything_is_counted;
+    }
+}

@@ -1,0 +1,150 @@
+//! What the cases share: fixed times, jobs, replies, and ways into every status.
+
+use std::time::Duration;
+
+use norfab_model::{
+    FabricEvent, FabricEventKind, InputRequest, Job, JobDetail, JobId, JobStatus, Json, Limits, Link, NewJob, Reply,
+    ReplyKind, Scope, Store, Timestamp, ValidJob, Workers,
+};
+
+/// When every case begins.
+pub(super) const START: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+/// So many seconds after the start.
+pub(super) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(START.as_micros() + seconds * 1_000_000)
+}
+
+pub(super) const MICRO: Duration = Duration::from_micros(1);
+
+/// A job for one worker that takes at most 60 s.
+pub(super) fn job() -> NewJob {
+    NewJob::new("dummy", "echo").workers(Workers::One("w1".to_owned())).timeout(60)
+}
+
+pub(super) fn valid(now: Timestamp, job: NewJob) -> ValidJob {
+    Limits::default().check_job(now, job).expect("the case asks for a valid job")
+}
+
+pub(super) fn id(text: &str) -> JobId {
+    JobId::new(text).expect("an identity")
+}
+
+pub(super) async fn add(store: &impl Store, now: Timestamp, job: NewJob) -> Job {
+    store.job_add(now, &valid(now, job)).await.expect("the job is added")
+}
+
+/// Adds a job under a chosen identity.
+pub(super) async fn add_as(store: &impl Store, now: Timestamp, name: &str, job: NewJob) -> Job {
+    add(store, now, NewJob { id: Some(id(name)), ..job }).await
+}
+
+pub(super) async fn find(store: &impl Store, job: &JobId) -> Job {
+    store.job_find(job).await.expect("the store answers").expect("the job is there")
+}
+
+pub(super) async fn detail(store: &impl Store, job: &JobId) -> JobDetail {
+    store.job_detail(job).await.expect("the store answers").expect("the job is there")
+}
+
+pub(super) async fn messages(store: &impl Store, job: &JobId) -> Vec<String> {
+    let events = store.event_list(job, 0, 1000).await.expect("the store answers");
+    events.into_iter().map(|event| event.message).collect()
+}
+
+pub(super) fn only(job: &JobId) -> Scope {
+    Scope::Jobs(vec![job.clone()])
+}
+
+pub(super) fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+pub(super) fn json(text: &str) -> Json {
+    Json::parse(text).expect("valid JSON")
+}
+
+pub(super) fn accepted(workers: &[&str]) -> ReplyKind {
+    ReplyKind::Accepted { workers: names(workers) }
+}
+
+pub(super) fn stored(worker: &str) -> ReplyKind {
+    ReplyKind::Stored { worker: worker.to_owned() }
+}
+
+pub(super) fn result(worker: &str, text: &str) -> ReplyKind {
+    ReplyKind::Result { worker: worker.to_owned(), result: json(text) }
+}
+
+pub(super) fn question(input: &str) -> InputRequest {
+    InputRequest {
+        id: input.to_owned(),
+        question: "Go on?".to_owned(),
+        default: serde_json::Value::Bool(false),
+        timeout: Some(120.0),
+        metadata: serde_json::json!({ "step": 1 }),
+    }
+}
+
+pub(super) fn event(worker: &str, kind: FabricEventKind, message: &str) -> ReplyKind {
+    ReplyKind::Event(FabricEvent {
+        worker: worker.to_owned(),
+        kind,
+        message: message.to_owned(),
+        severity: "INFO".to_owned(),
+        task: Some("echo".to_owned()),
+        data: json(&format!("{{\"worker\":\"{worker}\",\"message\":\"{message}\"}}")),
+    })
+}
+
+/// Applies replies for one job, in one call.
+pub(super) async fn tell(
+    store: &impl Store,
+    now: Timestamp,
+    job: &JobId,
+    replies: Vec<ReplyKind>,
+) -> norfab_model::AppliedReplies {
+    let replies = replies.into_iter().map(|kind| Reply { job: job.clone(), kind }).collect();
+    store.job_apply(now, replies).await.expect("the replies are applied")
+}
+
+/// Claims one job.
+pub(super) async fn claim(store: &impl Store, now: Timestamp, job: &JobId) {
+    let claimed = store.job_claim(now, &only(job), 10).await.expect("the store claims");
+    assert_eq!(claimed.posts.len(), 1, "{job} is claimed");
+}
+
+/// Adds a job that is in this status at the start time.
+pub(super) async fn in_status(store: &impl Store, status: JobStatus) -> JobId {
+    let delayed = matches!(status, JobStatus::Scheduled | JobStatus::Cancelled | JobStatus::Missed);
+    let new = if delayed { job().at(at(-10)).grace(20) } else { job() };
+    let uuid = add_as(store, at(-20), &format!("in-{status}"), new).await.uuid;
+    match status {
+        JobStatus::Scheduled | JobStatus::New => {}
+        JobStatus::Cancelled => drop(store.job_cancel(START, &uuid).await.expect("it is cancelled")),
+        JobStatus::Missed => {
+            let outcome = store.job_release_due(at(20), &only(&uuid), Link::Up).await.expect("the store looks");
+            assert_eq!(outcome.missed.len(), 1);
+        }
+        JobStatus::Stale => {
+            let expired = store.job_expire_due(at(40), &only(&uuid)).await.expect("the store looks");
+            assert_eq!(expired.len(), 1);
+        }
+        in_flight => {
+            claim(store, START, &uuid).await;
+            let replies = match in_flight {
+                JobStatus::Dispatched => vec![accepted(&["w1"])],
+                JobStatus::Started => vec![stored("w1")],
+                JobStatus::WaitingClientInput => {
+                    vec![ReplyKind::WaitingInput { worker: "w1".to_owned(), request: question("q1") }]
+                }
+                JobStatus::Completed => vec![result("w1", "{}")],
+                JobStatus::Failed => vec![ReplyKind::Refused { errors: names(&["no such service"]) }],
+                _ => vec![],
+            };
+            tell(store, START, &uuid, replies).await;
+        }
+    }
+    assert_eq!(find(store, &uuid).await.status, status, "the way into the status");
+    uuid
+}

@@ -1,0 +1,22 @@
+//! The job database of the NorFab client: [`SqliteStore`], one file that the Python client can open too, and
+//! [`MemoryStore`], which behaves alike and keeps nothing.
+//!
+//! Both are a [`Store`](norfab_model::Store); both carry out the same pure steps, and both pass [`conformance`], which a
+//! store of your own can be held against as well.
+
+#![deny(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
+
+pub mod conformance;
+mod memory;
+mod sqlite;
+mod transition;
+
+pub use memory::MemoryStore;
+pub use sqlite::{
+    Access, Codec, CodecChoice, DatabaseInfo, Durability, Migrated, MigrationInfo, SqliteStore, StoreOpenError,
+    StoreOptions, UnknownCodec,
+};

@@ -1,0 +1,278 @@
+//! A store on plain maps, which behaves as the one in SQLite does and keeps nothing: for tests, and for programs that want
+//! no file.
+
+mod data;
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use norfab_model::{
+    AppliedReplies, Claimed, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Link, NextDue,
+    Poll, Recovered, Released, Reply, Results, Scope, Store, StoreError, Timestamp, ValidJob,
+};
+
+use self::data::{Data, Row, in_scope};
+use crate::transition::{self, BATCH, MOST_UNFINISHED};
+
+/// A job store in memory.
+///
+/// Cloning gives another handle on the same jobs, as a second process would have on a database: what one of them changes
+/// shows in the other's [`change_mark`](Store::change_mark).
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    data: Arc<Mutex<Data>>,
+    /// How many of the changes are this handle's own.
+    own_changes: Arc<Mutex<i64>>,
+}
+
+impl Clone for MemoryStore {
+    fn clone(&self) -> Self {
+        Self { data: Arc::clone(&self.data), own_changes: Arc::default() }
+    }
+}
+
+/// The data while one handle may change it.
+struct Writing<'a> {
+    data: MutexGuard<'a, Data>,
+    own_changes: &'a Mutex<i64>,
+}
+
+impl Deref for Writing<'_> {
+    type Target = Data;
+
+    fn deref(&self) -> &Data {
+        &self.data
+    }
+}
+
+impl DerefMut for Writing<'_> {
+    fn deref_mut(&mut self) -> &mut Data {
+        &mut self.data
+    }
+}
+
+impl Drop for Writing<'_> {
+    /// Counts what changed, as a commit would.
+    fn drop(&mut self) {
+        if std::mem::take(&mut self.data.touched) {
+            self.data.changes += 1;
+            *self.own_changes.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        }
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn read(&self) -> MutexGuard<'_, Data> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The data to be changed by this handle.
+    fn write(&self) -> Writing<'_> {
+        Writing { data: self.read(), own_changes: &self.own_changes }
+    }
+}
+
+impl Store for MemoryStore {
+    async fn job_add(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
+        let mut data = self.write();
+        if data.numbers.contains_key(job.id()) {
+            return Err(StoreError::JobExists(job.id().clone()));
+        }
+        let number = data.rows.last_key_value().map_or(1, |(last, _)| last + 1);
+        let row = job.row(now);
+        data.numbers.insert(row.uuid.clone(), number);
+        let (args, kwargs) = (job.args().clone(), job.kwargs().clone());
+        data.touched = true;
+        data.rows.insert(number, Row { job: row.clone(), args, kwargs, results: Results::new() });
+        let event = transition::added(&row, now);
+        data.log(event);
+        Ok(row)
+    }
+
+    async fn job_find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        Ok(self.read().row(id).map(|row| row.job.clone()))
+    }
+
+    async fn job_detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
+        Ok(self.read().row(id).map(|row| JobDetail {
+            job: row.job.clone(),
+            args: row.args.clone(),
+            kwargs: row.kwargs.clone(),
+            results: row.results.clone(),
+        }))
+    }
+
+    async fn job_list(&self, filter: &JobFilter) -> Result<JobPage, StoreError> {
+        Ok(self.read().list(filter))
+    }
+
+    async fn job_cancel(&self, now: Timestamp, id: &JobId) -> Result<Job, StoreError> {
+        self.write().change_scheduled(id, "cancelled", |job| transition::cancel(job, now))
+    }
+
+    async fn job_reschedule(&self, now: Timestamp, id: &JobId, scheduled_for: Timestamp) -> Result<Job, StoreError> {
+        let change = |job: &mut Job| transition::reschedule(job, now, scheduled_for);
+        self.write().change_scheduled(id, "rescheduled", change)
+    }
+
+    async fn job_release_due(&self, now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError> {
+        let mut data = self.write();
+        let mut due = data.selected(BATCH, |job| {
+            let waits = job.status == JobStatus::Scheduled && in_scope(scope, job);
+            let at = match link {
+                Link::Up => job.scheduled_for.filter(|at| *at <= now),
+                Link::Down => job.start_deadline.filter(|latest| *latest < now),
+            };
+            at.filter(|_| waits)
+        });
+        due.sort_unstable();
+        let mut outcome = Released::default();
+        for job in due.into_iter().filter_map(|number| data.release(number, now, link)) {
+            if job.status == JobStatus::New { outcome.released.push(job) } else { outcome.missed.push(job) }
+        }
+        Ok(outcome)
+    }
+
+    async fn job_expire_due(&self, now: Timestamp, scope: &Scope) -> Result<Vec<Job>, StoreError> {
+        let mut data = self.write();
+        let mut due =
+            data.selected(BATCH, |job| transition::expires_at(job).filter(|at| *at <= now && in_scope(scope, job)));
+        due.sort_unstable();
+        Ok(due.into_iter().filter_map(|number| data.expire(number, now)).collect())
+    }
+
+    async fn job_claim(&self, now: Timestamp, scope: &Scope, limit: u32) -> Result<Claimed, StoreError> {
+        let mut data = self.write();
+        let mut due = data.selected(limit.saturating_add(1), |job| {
+            let may = transition::may_be_sent(job, now) && in_scope(scope, job);
+            may.then_some(job.next_attempt_at.unwrap_or(Timestamp::EPOCH))
+        });
+        let more = due.len() > limit as usize;
+        due.truncate(limit as usize);
+        let mut posts = Vec::with_capacity(due.len());
+        for number in due {
+            if let Some(row) = data.rows.get_mut(&number) {
+                transition::claim(&mut row.job, now);
+                posts.push(transition::post(&row.job, row.args.clone(), row.kwargs.clone()));
+            }
+        }
+        data.touched |= !posts.is_empty();
+        Ok(Claimed { posts, failed: Vec::new(), more })
+    }
+
+    async fn job_take_polls(
+        &self,
+        now: Timestamp,
+        scope: &Scope,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Poll>, StoreError> {
+        let mut data = self.write();
+        let due = data.selected(limit, |job| {
+            let polled = job.last_poll.unwrap_or(Timestamp::EPOCH);
+            (transition::is_polled(job.status) && polled <= before && in_scope(scope, job)).then_some(polled)
+        });
+        let mut polls = Vec::with_capacity(due.len());
+        for number in due {
+            if let Some(row) = data.rows.get_mut(&number) {
+                row.job.last_poll = Some(now);
+                polls.push(transition::poll(&row.job));
+            }
+        }
+        data.touched |= !polls.is_empty();
+        Ok(polls)
+    }
+
+    async fn job_apply(&self, now: Timestamp, replies: Vec<Reply>) -> Result<AppliedReplies, StoreError> {
+        Ok(self.write().apply(now, replies))
+    }
+
+    async fn job_recover(&self, _: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
+        let mut data = self.write();
+        let mut found = Recovered::default();
+        for row in data.rows.values_mut().filter(|row| in_scope(scope, &row.job)) {
+            if row.job.status == JobStatus::Submitting {
+                found.requeued += 1;
+            } else if transition::is_polled(row.job.status) {
+                found.in_flight += 1;
+            }
+            transition::recover(&mut row.job);
+        }
+        data.touched |= found != Recovered::default();
+        Ok(found)
+    }
+
+    async fn job_give_up(&self, now: Timestamp, ids: &[JobId], reason: &str) -> Result<Vec<Job>, StoreError> {
+        let mut data = self.write();
+        let mut numbers: Vec<i64> = ids.iter().filter_map(|id| data.numbers.get(id).copied()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut given_up = Vec::new();
+        for number in numbers {
+            let Some(row) = data.rows.get_mut(&number) else { continue };
+            if let Some(event) = transition::give_up(&mut row.job, now, reason) {
+                given_up.push(row.job.clone());
+                data.log([event]);
+            }
+        }
+        Ok(given_up)
+    }
+
+    async fn job_next_due(&self, scope: &Scope) -> Result<NextDue, StoreError> {
+        let data = self.read();
+        let jobs = || data.rows.values().map(|row| &row.job).filter(|job| in_scope(scope, job));
+        let waiting = || jobs().filter(|job| job.status == JobStatus::Scheduled);
+        Ok(NextDue {
+            release: waiting().filter_map(|job| job.scheduled_for).min(),
+            miss: waiting().filter_map(|job| job.start_deadline).min(),
+            expire: jobs().filter_map(transition::expires_at).min(),
+            send: jobs()
+                .filter(|job| job.status == JobStatus::New)
+                .map(|job| job.next_attempt_at.unwrap_or(Timestamp::EPOCH))
+                .min(),
+            polled: jobs()
+                .filter(|job| transition::is_polled(job.status))
+                .map(|job| job.last_poll.unwrap_or(Timestamp::EPOCH))
+                .min(),
+        })
+    }
+
+    async fn job_unfinished(&self) -> Result<Vec<Job>, StoreError> {
+        let data = self.read();
+        let unfinished = data.rows.values().map(|row| &row.job).filter(|job| !job.status.is_terminal());
+        Ok(unfinished.take(MOST_UNFINISHED as usize).cloned().collect())
+    }
+
+    async fn event_list(&self, job: &JobId, after: i64, limit: u32) -> Result<Vec<JobEvent>, StoreError> {
+        let data = self.read();
+        let events = data.events.iter().filter(|event| event.job_uuid == *job && event.id > after);
+        Ok(events.take(limit as usize).cloned().collect())
+    }
+
+    async fn stats(&self) -> Result<JobStats, StoreError> {
+        let data = self.read();
+        let mut stats = JobStats {
+            total_jobs: data.rows.len() as u64,
+            total_events: data.events.len() as u64,
+            ..JobStats::default()
+        };
+        for row in data.rows.values() {
+            *stats.jobs_by_status.entry(row.job.status.to_string()).or_default() += 1;
+            *stats.jobs_by_service.entry(row.job.service.clone()).or_default() += 1;
+        }
+        Ok(stats)
+    }
+
+    async fn change_mark(&self) -> Result<i64, StoreError> {
+        let changes = self.read().changes;
+        Ok(changes - *self.own_changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn close(&self) {}
+}

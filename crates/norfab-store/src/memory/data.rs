@@ -1,0 +1,163 @@
+//! The maps themselves, and the steps on them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use norfab_model::{
+    Applied, AppliedReplies, Job, JobCursor, JobEvent, JobFilter, JobId, JobPage, Json, Link, Reply, Results, Scope,
+    StoreError, Timestamp,
+};
+
+use crate::transition::{self, Fold, MOST_RESULT_BYTES, Stored, needs_results};
+
+#[derive(Debug, Default)]
+pub(super) struct Data {
+    /// By row number, which grows as jobs are added.
+    pub(super) rows: BTreeMap<i64, Row>,
+    pub(super) numbers: HashMap<JobId, i64>,
+    pub(super) events: Vec<JobEvent>,
+    /// Changes by any handle.
+    pub(super) changes: i64,
+    /// Whether the handle that holds the data has changed anything.
+    pub(super) touched: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) job: Job,
+    pub(super) args: Json,
+    pub(super) kwargs: Json,
+    pub(super) results: Results,
+}
+
+/// Whether a job is served.
+pub(super) fn in_scope(scope: &Scope, job: &Job) -> bool {
+    match scope {
+        Scope::All => true,
+        Scope::Jobs(jobs) => jobs.contains(&job.uuid),
+    }
+}
+
+impl Data {
+    pub(super) fn row(&self, id: &JobId) -> Option<&Row> {
+        self.rows.get(self.numbers.get(id)?)
+    }
+
+    pub(super) fn row_mut(&mut self, id: &JobId) -> Option<&mut Row> {
+        self.rows.get_mut(self.numbers.get(id)?)
+    }
+
+    pub(super) fn log(&mut self, events: impl IntoIterator<Item = JobEvent>) {
+        for mut event in events {
+            event.id = self.next_event();
+            self.events.push(event);
+            self.touched = true;
+        }
+    }
+
+    fn next_event(&self) -> i64 {
+        i64::try_from(self.events.len()).unwrap_or(i64::MAX).saturating_add(1)
+    }
+
+    /// The rows that `key` gives a place, in the order of their places and then of their age, at most `limit`.
+    pub(super) fn selected<K: Ord>(&self, limit: u32, key: impl Fn(&Job) -> Option<K>) -> Vec<i64> {
+        let mut found: Vec<(K, i64)> =
+            self.rows.iter().filter_map(|(number, row)| Some((key(&row.job)?, *number))).collect();
+        found.sort();
+        found.into_iter().map(|(_, number)| number).take(limit as usize).collect()
+    }
+
+    /// Carries a step out on a SCHEDULED job.
+    pub(super) fn change_scheduled(
+        &mut self,
+        id: &JobId,
+        wanted: &'static str,
+        change: impl FnOnce(&mut Job) -> Option<JobEvent>,
+    ) -> Result<Job, StoreError> {
+        let row = self.row_mut(id).ok_or_else(|| StoreError::NoSuchJob(id.clone()))?;
+        let Some(event) = change(&mut row.job) else {
+            return Err(StoreError::NotScheduled { job: id.clone(), status: row.job.status, wanted });
+        };
+        let job = row.job.clone();
+        self.log([event]);
+        Ok(job)
+    }
+
+    pub(super) fn release(&mut self, number: i64, now: Timestamp, link: Link) -> Option<Job> {
+        let row = self.rows.get_mut(&number)?;
+        let event = transition::release(&mut row.job, now, link)?;
+        let job = row.job.clone();
+        self.log([event]);
+        Some(job)
+    }
+
+    pub(super) fn expire(&mut self, number: i64, now: Timestamp) -> Option<Job> {
+        let row = self.rows.get_mut(&number)?;
+        let stored = Stored(Ok(row.results.clone()));
+        let (event, results) = transition::expire_job(&mut row.job, stored, now)?;
+        row.results = results;
+        let job = row.job.clone();
+        self.log([event]);
+        Some(job)
+    }
+
+    pub(super) fn apply(&mut self, now: Timestamp, replies: Vec<Reply>) -> AppliedReplies {
+        let mut outcome = AppliedReplies::default();
+        let with_results: HashSet<JobId> =
+            replies.iter().filter(|reply| needs_results(reply)).map(|reply| reply.job.clone()).collect();
+        let mut folds: BTreeMap<i64, Fold> = BTreeMap::new();
+        for Reply { job, kind } in replies {
+            let Some((number, row)) = self.numbers.get(&job).and_then(|number| Some((*number, self.rows.get(number)?)))
+            else {
+                outcome.unknown.push(job);
+                continue;
+            };
+            let fold = folds.entry(number).or_insert_with(|| {
+                let stored = with_results.contains(&job).then(|| Stored(Ok(row.results.clone())));
+                Fold::new(row.job.clone(), stored)
+            });
+            if let Some(why) = fold.apply(now, kind, MOST_RESULT_BYTES) {
+                outcome.ignored.push((job, why));
+            }
+        }
+        outcome.jobs = folds.into_iter().map(|(number, fold)| self.keep(number, fold)).collect();
+        outcome
+    }
+
+    fn keep(&mut self, number: i64, mut fold: Fold) -> Applied {
+        let changed = fold.changed();
+        for event in &mut fold.events {
+            event.id = self.next_event();
+            self.events.push(event.clone());
+        }
+        self.touched |= changed || !fold.events.is_empty();
+        if let Some(row) = self.rows.get_mut(&number) {
+            row.job = fold.job.clone();
+            if let Some(results) = fold.results.filter(|_| fold.results_changed) {
+                row.results = results;
+            }
+        }
+        Applied { job: fold.job, events: fold.events, fetch: fold.fetch, changed }
+    }
+
+    pub(super) fn list(&self, filter: &JobFilter) -> JobPage {
+        let before = filter.cursor.map_or(i64::MAX, |JobCursor(number)| number);
+        let found = self.rows.range(..before).rev().filter(|(_, row)| matches(filter, &row.job));
+        let page = filter.page_size() as usize;
+        let mut found: Vec<(i64, Job)> = found.take(page + 1).map(|(number, row)| (*number, row.job.clone())).collect();
+        let more = found.len() > page;
+        found.truncate(page);
+        let next = found.last().filter(|_| more).map(|(number, _)| JobCursor(*number));
+        JobPage { jobs: found.into_iter().map(|(_, job)| job).collect(), unreadable: Vec::new(), next }
+    }
+}
+
+fn matches(filter: &JobFilter, job: &Job) -> bool {
+    let wanted = |wanted: &Option<String>, given: &str| wanted.as_ref().is_none_or(|wanted| wanted == given);
+    (filter.statuses.is_empty() || filter.statuses.contains(&job.status))
+        && wanted(&filter.service, &job.service)
+        && wanted(&filter.task, &job.task)
+        && (filter.workers.is_empty() || filter.workers.iter().any(|worker| job.workers_completed.contains(worker)))
+        && (filter.schedule.is_none() || filter.schedule == job.schedule_id)
+        && filter.due_from.is_none_or(|from| job.scheduled_for.is_some_and(|at| at >= from))
+        && filter.due_until.is_none_or(|until| job.scheduled_for.is_some_and(|at| at <= until))
+}

@@ -1,0 +1,225 @@
+//! The job database in one SQLite file. One connection writes, others read beside it; every step of a pass is a
+//! constant number of statements, each of which stands in a file of its own under `sql/`.
+
+mod add;
+mod adopt;
+mod apply;
+mod codec;
+mod encode;
+mod error;
+mod event;
+mod info;
+mod job;
+mod list;
+mod load;
+mod local_time;
+mod migrate;
+mod open;
+mod pass;
+mod row;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use norfab_model::{
+    AppliedReplies, Claimed, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Link, NextDue, Poll,
+    Recovered, Released, Reply, Scope, Store, StoreError, Timestamp, ValidJob,
+};
+use sqlx::pool::PoolConnection;
+use sqlx::{Sqlite, SqliteConnection, Transaction};
+
+pub use codec::{Codec, UnknownCodec};
+pub use error::StoreOpenError;
+pub use info::DatabaseInfo;
+pub use migrate::{Migrated, MigrationInfo};
+pub use open::{Access, CodecChoice, Durability, StoreOptions};
+
+use local_time::{LocalTime, LocalZone};
+use open::Connections;
+
+use crate::transition::Stored;
+
+/// A job database in an SQLite file.
+///
+/// Cloning gives another handle on the same connections. Close it with [`close`](Store::close) when it matters that the
+/// file is complete without the write-ahead log beside it; dropping it loses nothing.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+}
+
+/// What all handles share.
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    access: Access,
+    codec: Codec,
+    payloads: codec::Reader,
+    connections: Connections,
+    zone: LocalZone,
+    adds: add::Queue,
+}
+
+impl SqliteStore {
+    /// Opens a job database. With [`Access::Write`] it is made when there is none, taken over when it is the Python
+    /// client's, and brought to the schema of this release; any number of processes may do so at once.
+    ///
+    /// # Errors
+    /// [`StoreOpenError`]; the file is then as it was before.
+    pub async fn open(path: impl AsRef<Path>, options: &StoreOptions) -> Result<Self, StoreOpenError> {
+        let path = path.as_ref().to_owned();
+        let connections = open::open(&path, options).await?;
+        let codec = info::settle_codec(&path, &connections, options).await?;
+        let payloads = codec::Reader { most_bytes: options.most_payload_bytes };
+        let (zone, adds) = (LocalZone::default(), add::Queue::default());
+        let shared = Shared { path, access: options.access, codec, payloads, connections, zone, adds };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Brings a database that is there to the schema of this release, and says what was done. Nothing is done to one
+    /// that is up to date. New payloads of one that was empty are noted as zlib, which every client reads.
+    ///
+    /// # Errors
+    /// [`StoreOpenError`]; the file is then as it was before.
+    pub async fn migrate(path: impl AsRef<Path>) -> Result<Migrated, StoreOpenError> {
+        open::migrate(path.as_ref(), Codec::Zlib).await
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// How new payloads are compressed.
+    #[must_use]
+    pub fn codec(&self) -> Codec {
+        self.shared.codec
+    }
+}
+
+impl Shared {
+    /// Begins to write; `doing` completes "the database failed to ..".
+    async fn write(&self, doing: &'static str) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        if self.access == Access::ReadOnly {
+            return Err(StoreError::ReadOnly(doing));
+        }
+        self.connections.kept.begin_with("BEGIN IMMEDIATE").await.map_err(storage(doing))
+    }
+
+    /// A connection to read with.
+    async fn read(&self, doing: &'static str) -> Result<PoolConnection<Sqlite>, StoreError> {
+        self.connections.readers.acquire().await.map_err(storage(doing))
+    }
+
+    /// The results that a row holds, or why they cannot be read.
+    fn stored_results(&self, row: &row::Row) -> Stored {
+        Stored(self.payloads.results(&row.result_data).map_err(|error| error.to_string()))
+    }
+
+    async fn local(&self, now: Timestamp, connection: &mut SqliteConnection) -> Result<LocalTime, sqlx::Error> {
+        self.zone.at(now, connection).await
+    }
+}
+
+/// Wraps what went wrong in the storage.
+fn storage<E: Into<Box<dyn std::error::Error + Send + Sync>>>(doing: &'static str) -> impl Fn(E) -> StoreError + Copy {
+    move |source| StoreError::Storage { doing, source: source.into() }
+}
+
+/// A scope as a parameter: NULL for all jobs, else a JSON array.
+fn scope_parameter(scope: &Scope) -> Result<Option<String>, encode::EncodeError> {
+    match scope {
+        Scope::All => Ok(None),
+        Scope::Jobs(jobs) => encode::ids(jobs).map(Some),
+    }
+}
+
+impl Store for SqliteStore {
+    async fn job_add(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
+        add::job_add(&self.shared, now, job).await
+    }
+
+    async fn job_find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        job::job_find(&self.shared, id).await
+    }
+
+    async fn job_detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
+        job::job_detail(&self.shared, id).await
+    }
+
+    async fn job_list(&self, filter: &JobFilter) -> Result<JobPage, StoreError> {
+        list::job_list(&self.shared, filter).await
+    }
+
+    async fn job_cancel(&self, now: Timestamp, id: &JobId) -> Result<Job, StoreError> {
+        job::job_cancel(&self.shared, now, id).await
+    }
+
+    async fn job_reschedule(&self, now: Timestamp, id: &JobId, scheduled_for: Timestamp) -> Result<Job, StoreError> {
+        job::job_reschedule(&self.shared, now, id, scheduled_for).await
+    }
+
+    async fn job_release_due(&self, now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError> {
+        pass::job_release_due(&self.shared, now, scope, link).await
+    }
+
+    async fn job_expire_due(&self, now: Timestamp, scope: &Scope) -> Result<Vec<Job>, StoreError> {
+        pass::job_expire_due(&self.shared, now, scope).await
+    }
+
+    async fn job_claim(&self, now: Timestamp, scope: &Scope, limit: u32) -> Result<Claimed, StoreError> {
+        pass::job_claim(&self.shared, now, scope, limit).await
+    }
+
+    async fn job_take_polls(
+        &self,
+        now: Timestamp,
+        scope: &Scope,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Poll>, StoreError> {
+        pass::job_take_polls(&self.shared, now, scope, before, limit).await
+    }
+
+    async fn job_apply(&self, now: Timestamp, replies: Vec<Reply>) -> Result<AppliedReplies, StoreError> {
+        apply::job_apply(&self.shared, now, replies).await
+    }
+
+    async fn job_recover(&self, now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
+        pass::job_recover(&self.shared, now, scope).await
+    }
+
+    async fn job_give_up(&self, now: Timestamp, ids: &[JobId], reason: &str) -> Result<Vec<Job>, StoreError> {
+        job::job_give_up(&self.shared, now, ids, reason).await
+    }
+
+    async fn job_next_due(&self, scope: &Scope) -> Result<NextDue, StoreError> {
+        pass::job_next_due(&self.shared, scope).await
+    }
+
+    async fn job_unfinished(&self) -> Result<Vec<Job>, StoreError> {
+        list::job_unfinished(&self.shared).await
+    }
+
+    async fn event_list(&self, job: &JobId, after: i64, limit: u32) -> Result<Vec<JobEvent>, StoreError> {
+        event::event_list(&self.shared, job, after, limit).await
+    }
+
+    async fn stats(&self) -> Result<JobStats, StoreError> {
+        list::stats(&self.shared).await
+    }
+
+    async fn change_mark(&self) -> Result<i64, StoreError> {
+        const DOING: &str = "look for changes";
+        let mut connection = self.shared.connections.kept.acquire().await.map_err(storage(DOING))?;
+        // SQLite counts what other connections committed, so this store's own commits do not show.
+        sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut *connection).await.map_err(storage(DOING))
+    }
+
+    async fn close(&self) {
+        self.shared.connections.readers.close().await;
+        // Last, so that SQLite writes the log into the file.
+        self.shared.connections.kept.close().await;
+    }
+}

@@ -1,0 +1,145 @@
+//! Adding jobs. What is added at the same time by several callers shares one transaction, and so one wait for the disk.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use norfab_model::{Job, JobEvent, StoreError, Timestamp, ValidJob};
+use tokio::sync::oneshot;
+
+use super::encode::{self, NewRow};
+use super::event::event_add_in_tx;
+use super::{Access, Shared, storage};
+use crate::transition;
+
+const DOING: &str = "add a job";
+/// The most jobs of one transaction, and the most bytes of arguments before they are compressed.
+const MOST_JOBS: usize = 1000;
+const MOST_BYTES: usize = 32 << 20;
+
+/// Jobs that wait to be added.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: Mutex<Vec<Waiting>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    now: Timestamp,
+    job: ValidJob,
+    answer: oneshot::Sender<Result<Job, StoreError>>,
+}
+
+impl Queue {
+    /// Joins the queue. Who finds it empty must have it written.
+    fn join(&self, waiting: Waiting) -> Place {
+        let mut queue = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push(waiting);
+        if queue.len() == 1 { Place::First } else { Place::Behind }
+    }
+
+    fn take(&self) -> Vec<Waiting> {
+        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    First,
+    Behind,
+}
+
+pub(super) async fn job_add(shared: &Arc<Shared>, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
+    if shared.access == Access::ReadOnly {
+        return Err(StoreError::ReadOnly(DOING));
+    }
+    let (answer, answered) = oneshot::channel();
+    if shared.adds.join(Waiting { now, job: job.clone(), answer }) == Place::First {
+        // A task of its own: a caller that goes away must not take the others' jobs with it.
+        tokio::spawn(write_waiting(Arc::clone(shared)));
+    }
+    answered.await.unwrap_or_else(|gone| Err(storage(DOING)(gone)))
+}
+
+/// Waits for the writer, and adds everything that has arrived by then.
+async fn write_waiting(shared: Arc<Shared>) {
+    let transaction = shared.write(DOING).await;
+    let mut waiting = shared.adds.take();
+    let mut transaction = Some(transaction);
+    while !waiting.is_empty() {
+        let rest = waiting.split_off(batch_size(&waiting));
+        let begun = match transaction.take() {
+            Some(begun) => begun,
+            None => shared.write(DOING).await,
+        };
+        let outcome = match begun {
+            Ok(transaction) => add_in_tx(&shared, transaction, &waiting).await,
+            Err(error) => Err(error),
+        };
+        answer(waiting, outcome);
+        waiting = rest;
+    }
+}
+
+fn batch_size(waiting: &[Waiting]) -> usize {
+    let mut bytes = 0_usize;
+    let fits = waiting.iter().take(MOST_JOBS).take_while(|one| {
+        let fits = bytes < MOST_BYTES;
+        bytes = bytes.saturating_add(one.job.args().as_str().len() + one.job.kwargs().as_str().len());
+        fits
+    });
+    fits.count()
+}
+
+/// Adds a batch. For each job: whether it was not there before.
+async fn add_in_tx(
+    shared: &Shared,
+    mut tx: sqlx::Transaction<'static, sqlx::Sqlite>,
+    batch: &[Waiting],
+) -> Result<Vec<Option<Job>>, StoreError> {
+    let (mut rows, mut jobs, mut blob) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()), Vec::new());
+    for Waiting { now, job: valid, .. } in batch {
+        let local = shared.local(*now, &mut tx).await.map_err(storage(DOING))?;
+        let job = valid.row(*now);
+        rows.push(NewRow::new(valid, &job, &local, shared.codec, &mut blob).map_err(storage(DOING))?);
+        jobs.push((*now, job));
+    }
+    let rows = encode::array(&rows).map_err(storage(DOING))?;
+    let added = sqlx::query_file_scalar!("sql/job/add.sql", rows, blob).fetch_all(&mut *tx).await;
+    let mut added: HashSet<String> = added.map_err(storage(DOING))?.into_iter().collect();
+    // The first of two with one identity has got it.
+    let added: Vec<Option<(Timestamp, Job)>> =
+        jobs.into_iter().map(|(now, job)| added.remove(job.uuid.as_str()).then_some((now, job))).collect();
+    add_events(shared, &mut tx, &added).await?;
+    tx.commit().await.map_err(storage(DOING))?;
+    Ok(added.into_iter().map(|added| added.map(|(_, job)| job)).collect())
+}
+
+async fn add_events(
+    shared: &Shared,
+    connection: &mut sqlx::SqliteConnection,
+    added: &[Option<(Timestamp, Job)>],
+) -> Result<(), StoreError> {
+    let added = added.iter().flatten();
+    let mut events: Vec<JobEvent> = added.filter_map(|(now, job)| transition::added(job, *now)).collect();
+    event_add_in_tx(connection, shared.codec, &mut events, DOING).await
+}
+
+fn answer(batch: Vec<Waiting>, outcome: Result<Vec<Option<Job>>, StoreError>) {
+    match outcome {
+        Ok(jobs) => {
+            for (waiting, job) in batch.into_iter().zip(jobs) {
+                let answer = job.ok_or_else(|| StoreError::JobExists(waiting.job.id().clone()));
+                // Who does not wait any more needs no answer.
+                let _ = waiting.answer.send(answer);
+            }
+        }
+        Err(StoreError::Storage { doing, source }) => {
+            let source: Arc<dyn std::error::Error + Send + Sync> = Arc::from(source);
+            for waiting in batch {
+                let _ = waiting.answer.send(Err(storage(doing)(Arc::clone(&source))));
+            }
+        }
+        // Nothing but the storage fails here; whoever waits learns it by the channel that closes.
+        Err(error) => tracing::error!(%error, "Jobs could not be added"),
+    }
+}

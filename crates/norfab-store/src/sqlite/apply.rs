@@ -1,0 +1,119 @@
+//! Replies of the fabric, a batch in one transaction: the jobs are loaded once, the replies are folded into them in their
+//! order, and what changed is written once.
+
+use std::collections::HashMap;
+
+use norfab_model::{Applied, AppliedReplies, JobEvent, JobId, Reply, StoreError, Timestamp};
+
+use super::encode::{self, ChangedRow};
+use super::event::event_add_in_tx;
+use super::load::{self, Step, Wanted};
+use super::local_time::LocalTime;
+use super::{Shared, storage};
+use crate::transition::{Fold, needs_results};
+
+const DOING: &str = "apply replies";
+
+pub(super) async fn job_apply(
+    shared: &Shared,
+    now: Timestamp,
+    replies: Vec<Reply>,
+) -> Result<AppliedReplies, StoreError> {
+    if replies.is_empty() {
+        return Ok(AppliedReplies::default());
+    }
+    let mut tx = shared.write(DOING).await?;
+    let mut folds = load_folds(shared, &mut tx, &replies).await?;
+    let mut outcome = AppliedReplies::default();
+    for Reply { job, kind } in replies {
+        match folds.of_job(&job) {
+            None => outcome.unknown.push(job),
+            Some(fold) => {
+                if let Some(why) = fold.apply(now, kind, shared.payloads.most_bytes) {
+                    outcome.ignored.push((job, why));
+                }
+            }
+        }
+    }
+    let changed = folds.folds.iter().any(|(_, fold)| fold.changed() || !fold.events.is_empty());
+    if changed {
+        let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+        let (changes, blob) = folds.changes(shared, &local).map_err(storage(DOING))?;
+        if !changes.is_empty() {
+            let rows = encode::array(&changes).map_err(storage(DOING))?;
+            let outcome = sqlx::query_file!("sql/job/apply.sql", rows, blob).execute(&mut *tx).await;
+            load::all_written(&outcome.map_err(storage(DOING))?, changes.len(), DOING)?;
+        }
+        event_add_in_tx(&mut tx, shared.codec, folds.events(), DOING).await?;
+        tx.commit().await.map_err(storage(DOING))?;
+    }
+    outcome.jobs = folds.applied();
+    Ok(outcome)
+}
+
+/// The jobs of a batch, with their row numbers.
+struct Folds {
+    folds: Vec<(i64, Fold)>,
+    places: HashMap<JobId, usize>,
+}
+
+async fn load_folds(
+    shared: &Shared,
+    connection: &mut sqlx::SqliteConnection,
+    replies: &[Reply],
+) -> Result<Folds, StoreError> {
+    let with_results = replies.iter().filter(|reply| needs_results(reply)).map(|reply| &reply.job);
+    let with_results: std::collections::HashSet<&JobId> = with_results.collect();
+    let jobs: std::collections::HashSet<&JobId> = replies.iter().map(|reply| &reply.job).collect();
+    let wanted = Wanted::jobs(jobs).and_then(|wanted| wanted.with_results_of(with_results.iter().copied()));
+    let rows = wanted.map_err(storage(DOING))?.load(connection).await.map_err(storage(DOING))?;
+    let (steps, _) = load::steps(rows);
+    let mut folds = Vec::with_capacity(steps.len());
+    let mut places = HashMap::with_capacity(steps.len());
+    for Step { row, job, .. } in steps {
+        places.insert(job.uuid.clone(), folds.len());
+        // The results of a job that has ended are no business of a late reply.
+        let fold = if with_results.contains(&job.uuid) && !job.status.is_terminal() {
+            Fold::new(job, Some(shared.stored_results(&row)))
+        } else {
+            Fold::new(job, None)
+        };
+        folds.push((row.row, fold));
+    }
+    Ok(Folds { folds, places })
+}
+
+impl Folds {
+    fn of_job(&mut self, job: &JobId) -> Option<&mut Fold> {
+        let place = *self.places.get(job)?;
+        self.folds.get_mut(place).map(|(_, fold)| fold)
+    }
+
+    /// The rows that changed, and the blob that holds their results.
+    fn changes(&self, shared: &Shared, local: &LocalTime) -> Result<(Vec<ChangedRow>, Vec<u8>), encode::EncodeError> {
+        let mut blob = Vec::new();
+        let mut rows = Vec::new();
+        for (row, fold) in self.folds.iter().filter(|(_, fold)| fold.changed()) {
+            let change = ChangedRow::new(*row, &fold.before, &fold.job, local)?;
+            rows.push(match &fold.results {
+                Some(results) if fold.results_changed => change.results(results, shared.codec, &mut blob)?,
+                _ => change,
+            });
+        }
+        Ok((rows, blob))
+    }
+
+    fn events(&mut self) -> impl Iterator<Item = &mut JobEvent> {
+        self.folds.iter_mut().flat_map(|(_, fold)| fold.events.iter_mut())
+    }
+
+    fn applied(self) -> Vec<Applied> {
+        let applied = |(_, fold): (i64, Fold)| Applied {
+            changed: fold.changed(),
+            job: fold.job,
+            events: fold.events,
+            fetch: fold.fetch,
+        };
+        self.folds.into_iter().map(applied).collect()
+    }
+}

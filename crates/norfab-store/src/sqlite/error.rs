@@ -1,0 +1,125 @@
+//! Why a job database cannot be opened.
+
+use std::path::{Path, PathBuf};
+
+/// What went wrong while a job database was opened, inspected or migrated. The file is as it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreOpenError {
+    /// There is no such file, and this way of opening makes none.
+    #[error("there is no job database {}", path.display())]
+    NotFound {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is something else.
+    #[error("{} is not an SQLite database; move it away or give another path", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A later release made it.
+    #[error(
+        "the database {} has schema {found}, and this release knows schemas up to {known}; use a newer release",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The newest schema in it.
+        found: i64,
+        /// The newest schema of this release.
+        known: i64,
+    },
+    /// It was migrated by a program whose migrations are not those of this release.
+    #[error(
+        "the database {} was migrated by another program: its migration {version} is not the one of this release",
+        path.display()
+    )]
+    OtherHistory {
+        /// The file.
+        path: PathBuf,
+        /// The migration that differs.
+        version: i64,
+    },
+    /// Another program made tables or columns with our names and another meaning.
+    #[error("the database {} cannot be taken over: its table {table} {reason}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The table.
+        table: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It must be migrated first, which opening for reading does not do.
+    #[error(
+        "the database {} has schema {found} and has to be brought to schema {known} first; \
+         open it once for writing, or run `norfab db migrate`",
+        path.display()
+    )]
+    NeedsMigration {
+        /// The file.
+        path: PathBuf,
+        /// The newest schema in it; 0 for a database of the Python client.
+        found: i64,
+        /// The newest schema of this release.
+        known: i64,
+    },
+    /// Another program holds it for too long.
+    #[error("the database {} stayed locked by another program; try again", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The file cannot be made or read.
+    #[error("cannot {doing} the database {}", path.display())]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// SQLite failed otherwise.
+    #[error("cannot {doing} the database {}", path.display())]
+    Sqlite {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: sqlx::Error,
+    },
+}
+
+impl StoreOpenError {
+    /// Sorts what SQLite says into what a caller can do about it.
+    pub(super) fn of(doing: &'static str, path: &Path, source: sqlx::Error) -> Self {
+        let path = path.to_owned();
+        if is_busy(&source) {
+            return Self::Locked { path, source };
+        }
+        match code(&source) {
+            Some(26) => Self::NotADatabase { path },
+            _ => Self::Sqlite { doing, path, source },
+        }
+    }
+}
+
+/// Whether another connection was in the way: SQLITE_BUSY or SQLITE_LOCKED.
+pub(super) fn is_busy(error: &sqlx::Error) -> bool {
+    matches!(code(error), Some(5 | 6))
+}
+
+/// SQLite's primary result code.
+fn code(error: &sqlx::Error) -> Option<i32> {
+    let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(extended & 0xff)
+}

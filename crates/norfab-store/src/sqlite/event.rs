@@ -1,0 +1,76 @@
+//! Events: stored with what they tell of, in one statement a batch.
+
+use norfab_model::{JobEvent, JobId, Json, StoreError};
+use sqlx::SqliteConnection;
+
+use super::codec::{Codec, Reader};
+use super::encode::{self, EventRow};
+use super::row::Cell;
+use super::{Shared, storage};
+
+/// What `sql/event/list.sql` returns.
+struct Row {
+    id: i64,
+    message: Cell,
+    severity: Cell,
+    task: Cell,
+    data: Cell,
+    created_at: Cell,
+}
+
+impl Row {
+    /// The event. Columns that cannot be read are left empty: the others still tell something.
+    fn event(self, job: &JobId, payloads: Reader) -> JobEvent {
+        let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+        JobEvent {
+            id: self.id,
+            job_uuid: job.clone(),
+            message: text(&self.message),
+            severity: text(&self.severity),
+            task: self.task.optional_text().unwrap_or_default().map(str::to_owned),
+            data: payloads.json(&self.data).unwrap_or_else(|_| Json::empty_object()),
+            created_at: self.created_at.instant().unwrap_or_default(),
+        }
+    }
+}
+
+pub(super) async fn event_list(
+    shared: &Shared,
+    job: &JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<JobEvent>, StoreError> {
+    const DOING: &str = "list events";
+    let mut connection = shared.read(DOING).await?;
+    let rows = sqlx::query_file_as!(Row, "sql/event/list.sql", job.as_str(), after, limit)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(storage(DOING))?;
+    Ok(rows.into_iter().map(|row| row.event(job, shared.payloads)).collect())
+}
+
+/// Stores events and gives them their numbers.
+pub(super) async fn event_add_in_tx<'a>(
+    connection: &mut SqliteConnection,
+    codec: Codec,
+    events: impl IntoIterator<Item = &'a mut JobEvent>,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let mut events: Vec<&mut JobEvent> = events.into_iter().collect();
+    if events.is_empty() {
+        return Ok(());
+    }
+    let mut blob = Vec::new();
+    let rows = events.iter().map(|event| EventRow::new(event, codec, &mut blob)).collect::<Result<Vec<_>, _>>();
+    let rows = rows.and_then(|rows| encode::array(&rows)).map_err(storage(doing))?;
+    let mut ids = sqlx::query_file_scalar!("sql/event/add.sql", rows, blob)
+        .fetch_all(connection)
+        .await
+        .map_err(storage(doing))?;
+    // They were inserted in their order, and numbers only grow.
+    ids.sort_unstable();
+    for (event, id) in events.iter_mut().zip(ids) {
+        event.id = id;
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Single jobs: looked up, cancelled, moved, given up.
+
+use norfab_model::{Job, JobDetail, JobEvent, JobId, StoreError, Timestamp};
+
+use super::codec::PayloadError;
+use super::event::event_add_in_tx;
+use super::load::{self, Step, Wanted};
+use super::row::{Row, Unreadable};
+use super::{Shared, storage};
+use crate::transition;
+
+pub(super) async fn job_find(shared: &Shared, id: &JobId) -> Result<Option<Job>, StoreError> {
+    const DOING: &str = "look a job up";
+    let mut connection = shared.read(DOING).await?;
+    let rows = Wanted::jobs([id]).map_err(storage(DOING))?.load(&mut connection).await.map_err(storage(DOING))?;
+    rows.first().map(Row::job).transpose().map_err(unreadable)
+}
+
+pub(super) async fn job_detail(shared: &Shared, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
+    const DOING: &str = "look a job up";
+    let mut connection = shared.read(DOING).await?;
+    let wanted = Wanted::jobs([id]).map_err(storage(DOING))?.with_arguments().with_results();
+    let rows = wanted.load(&mut connection).await.map_err(storage(DOING))?;
+    rows.first().map(|row| detail(shared, row)).transpose().map_err(unreadable)
+}
+
+fn detail(shared: &Shared, row: &Row) -> Result<JobDetail, Unreadable> {
+    let wrong = |column: &'static str| {
+        move |error: PayloadError| row.unreadable(&format!("its {column} cannot be read: {error}"))
+    };
+    Ok(JobDetail {
+        job: row.job()?,
+        args: shared.payloads.args(&row.args).map_err(wrong("args"))?,
+        kwargs: shared.payloads.kwargs(&row.kwargs).map_err(wrong("kwargs"))?,
+        results: shared.payloads.results(&row.result_data).map_err(wrong("result_data"))?,
+    })
+}
+
+fn unreadable(Unreadable { what, .. }: Unreadable) -> StoreError {
+    StoreError::Unreadable { job: what.uuid, reason: what.reason }
+}
+
+pub(super) async fn job_cancel(shared: &Shared, now: Timestamp, id: &JobId) -> Result<Job, StoreError> {
+    const DOING: &str = "cancel a job";
+    let mut tx = shared.write(DOING).await?;
+    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+    let (step, mut event) =
+        change_scheduled(&mut tx, id, "cancelled", DOING, |job| transition::cancel(job, now)).await?;
+    load::finish(&mut tx, std::slice::from_ref(&step), &local, DOING).await?;
+    event_add_in_tx(&mut tx, shared.codec, [&mut event], DOING).await?;
+    tx.commit().await.map_err(storage(DOING))?;
+    Ok(step.job)
+}
+
+pub(super) async fn job_reschedule(
+    shared: &Shared,
+    now: Timestamp,
+    id: &JobId,
+    scheduled_for: Timestamp,
+) -> Result<Job, StoreError> {
+    const DOING: &str = "reschedule a job";
+    let mut tx = shared.write(DOING).await?;
+    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+    let change = |job: &mut Job| transition::reschedule(job, now, scheduled_for);
+    let (step, mut event) = change_scheduled(&mut tx, id, "rescheduled", DOING, change).await?;
+    let changes = load::changes([&step], &local).map_err(storage(DOING))?;
+    let outcome = sqlx::query_file!("sql/job/reschedule.sql", changes).execute(&mut *tx).await;
+    load::all_written(&outcome.map_err(storage(DOING))?, 1, DOING)?;
+    event_add_in_tx(&mut tx, shared.codec, [&mut event], DOING).await?;
+    tx.commit().await.map_err(storage(DOING))?;
+    Ok(step.job)
+}
+
+/// Loads a job and carries out a step that only a SCHEDULED one takes.
+async fn change_scheduled(
+    connection: &mut sqlx::SqliteConnection,
+    id: &JobId,
+    wanted: &'static str,
+    doing: &'static str,
+    change: impl FnOnce(&mut Job) -> Option<JobEvent>,
+) -> Result<(Step, JobEvent), StoreError> {
+    let rows = Wanted::jobs([id]).map_err(storage(doing))?.load(connection).await.map_err(storage(doing))?;
+    let row = rows.into_iter().next().ok_or_else(|| StoreError::NoSuchJob(id.clone()))?;
+    let before = row.job().map_err(unreadable)?;
+    let mut job = before.clone();
+    match change(&mut job) {
+        Some(event) => Ok((Step { row, before, job }, event)),
+        None => Err(StoreError::NotScheduled { job: id.clone(), status: job.status, wanted }),
+    }
+}
+
+pub(super) async fn job_give_up(
+    shared: &Shared,
+    now: Timestamp,
+    ids: &[JobId],
+    reason: &str,
+) -> Result<Vec<Job>, StoreError> {
+    const DOING: &str = "give jobs up";
+    let mut tx = shared.write(DOING).await?;
+    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+    let rows = Wanted::jobs(ids).map_err(storage(DOING))?.load(&mut tx).await.map_err(storage(DOING))?;
+    let (mut steps, _) = load::steps(rows);
+    let mut events = Vec::new();
+    steps.retain_mut(|step| {
+        let event = transition::give_up(&mut step.job, now, reason);
+        let given_up = event.is_some();
+        events.extend(event);
+        given_up
+    });
+    if steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    load::finish(&mut tx, &steps, &local, DOING).await?;
+    event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
+    tx.commit().await.map_err(storage(DOING))?;
+    Ok(steps.into_iter().map(|step| step.job).collect())
+}

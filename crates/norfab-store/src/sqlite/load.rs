@@ -1,0 +1,162 @@
+//! Reading and writing whole rows inside a transaction: what every step of a job's life has in common.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use norfab_model::{Job, JobId, StoreError, Timestamp};
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteQueryResult;
+use tracing::warn;
+
+use super::encode::{self, ChangedRow, UnreadableRow};
+use super::local_time::LocalTime;
+use super::row::{Cell, Row, Unreadable};
+use super::storage;
+
+/// Which rows to load, and what of them.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    rows: Option<String>,
+    uuids: Option<String>,
+    arguments: bool,
+    results: Option<String>,
+}
+
+impl Wanted {
+    /// The rows with these numbers, without payloads.
+    pub(super) fn rows(rows: &[i64]) -> Result<Self, encode::EncodeError> {
+        Ok(Self { rows: Some(encode::array(rows)?), ..Self::default() })
+    }
+
+    /// The rows of these jobs, without payloads.
+    pub(super) fn jobs<'a>(jobs: impl IntoIterator<Item = &'a JobId>) -> Result<Self, encode::EncodeError> {
+        Ok(Self { uuids: Some(encode::ids(jobs)?), ..Self::default() })
+    }
+
+    /// The same with their arguments.
+    pub(super) fn with_arguments(self) -> Self {
+        Self { arguments: true, ..self }
+    }
+
+    /// The same with the results of all of them.
+    pub(super) fn with_results(self) -> Self {
+        Self { results: self.rows.clone().or_else(|| self.uuids.clone()), ..self }
+    }
+
+    /// The same with the results of these.
+    pub(super) fn with_results_of<'a>(
+        self,
+        jobs: impl IntoIterator<Item = &'a JobId>,
+    ) -> Result<Self, encode::EncodeError> {
+        Ok(Self { results: Some(encode::ids(jobs)?), ..self })
+    }
+
+    /// Loads them, the oldest first.
+    pub(super) async fn load(self, connection: &mut SqliteConnection) -> Result<Vec<Row>, sqlx::Error> {
+        let none = || "[]".to_owned();
+        let (rows, uuids) = (self.rows.unwrap_or_else(none), self.uuids.unwrap_or_else(none));
+        let results = self.results.unwrap_or_else(none);
+        sqlx::query_file_as!(Row, "sql/job/load.sql", rows, uuids, self.arguments, results).fetch_all(connection).await
+    }
+}
+
+/// One job while a step is carried out on it.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) row: Row,
+    pub(super) before: Job,
+    pub(super) job: Job,
+}
+
+impl Step {
+    /// The change as statements take it.
+    pub(super) fn changed(&self, local: &LocalTime) -> Result<ChangedRow, encode::EncodeError> {
+        ChangedRow::new(self.row.row, &self.before, &self.job, local)
+    }
+}
+
+/// Sorts rows into jobs and what is none.
+pub(super) fn steps(rows: Vec<Row>) -> (Vec<Step>, Vec<Unreadable>) {
+    let mut steps = Vec::with_capacity(rows.len());
+    let mut unreadable = Vec::new();
+    for row in rows {
+        match row.job() {
+            Ok(job) => steps.push(Step { row, before: job.clone(), job }),
+            Err(what) => unreadable.push(what),
+        }
+    }
+    (steps, unreadable)
+}
+
+/// Puts steps into the order in which their rows were selected.
+pub(super) fn in_order(steps: &mut [Step], rows: &[i64]) {
+    let places: HashMap<i64, usize> = rows.iter().enumerate().map(|(place, row)| (*row, place)).collect();
+    steps.sort_by_key(|step| places.get(&step.row.row).copied());
+}
+
+/// The changes of these steps as one parameter.
+pub(super) fn changes<'a>(
+    steps: impl IntoIterator<Item = &'a Step>,
+    local: &LocalTime,
+) -> Result<String, encode::EncodeError> {
+    let rows = steps.into_iter().map(|step| step.changed(local)).collect::<Result<Vec<_>, _>>()?;
+    encode::array(&rows)
+}
+
+/// Every row that a statement was to change must have been in the status that it expected. In a transaction that began
+/// with the rows read, it is; were it not, nothing of the transaction may stay.
+pub(super) fn all_written(outcome: &SqliteQueryResult, expected: usize, doing: &'static str) -> Result<(), StoreError> {
+    let written = outcome.rows_affected();
+    if usize::try_from(written) == Ok(expected) {
+        return Ok(());
+    }
+    Err(storage(doing)(format!("{written} rows changed, not {expected}: their status is not the one that was read")))
+}
+
+/// Writes the ends of jobs that were never sent.
+pub(super) async fn finish(
+    connection: &mut SqliteConnection,
+    steps: &[Step],
+    local: &LocalTime,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let changes = changes(steps, local).map_err(storage(doing))?;
+    let outcome = sqlx::query_file!("sql/job/finish.sql", changes).execute(connection).await;
+    all_written(&outcome.map_err(storage(doing))?, steps.len(), doing)
+}
+
+/// Ends rows that cannot be read, so that they come up in no further pass. The rest of the pass goes on.
+pub(super) async fn fail_unreadable(
+    connection: &mut SqliteConnection,
+    now: Timestamp,
+    local: &LocalTime,
+    unreadable: &[Unreadable],
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    if unreadable.is_empty() {
+        return Ok(());
+    }
+    let mut rows = Vec::with_capacity(unreadable.len());
+    for Unreadable { row, what } in unreadable {
+        warn!(job = %what.uuid, reason = %what.reason, "A job cannot be read and is set to FAILED");
+        let error = format!("the job cannot be read: {}", what.reason);
+        rows.push(UnreadableRow::new(*row, &error).map_err(storage(doing))?);
+    }
+    let rows = encode::array(&rows).map_err(storage(doing))?;
+    let (seconds, ctime) = (now.as_seconds_f64(), local.ctime());
+    sqlx::query_file!("sql/job/fail_unreadable.sql", rows, seconds, ctime)
+        .execute(connection)
+        .await
+        .map_err(storage(doing))?;
+    Ok(())
+}
+
+/// An instant that one statement looks up, to be waited for: one between two microseconds becomes the later one, or who
+/// wakes at it would find nothing to do yet.
+pub(super) fn not_before(cell: &Cell, doing: &'static str) -> Result<Option<Timestamp>, StoreError> {
+    let instant = cell.instant().map_err(storage(doing))?;
+    Ok(instant.map(|at| match cell {
+        Cell::Real(seconds) if at.as_seconds_f64() < *seconds => at.saturating_add(Duration::from_micros(1)),
+        _ => at,
+    }))
+}

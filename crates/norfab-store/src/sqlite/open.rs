@@ -1,0 +1,188 @@
+//! Opening a job database: what may be chosen, what is looked at before anything is touched, and the connections.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::Connection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+
+use super::codec::Codec;
+use super::error::StoreOpenError;
+use super::migrate::{self, History, Migrated};
+use crate::transition::MOST_RESULT_BYTES;
+
+/// How a job database is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// Whether it may be changed. Default: yes.
+    pub access: Access,
+    /// How new payloads are compressed. Default: LZ4 in a new database, as noted in any other.
+    pub codec: CodecChoice,
+    /// When a commit counts as done. Default: once it is on the disk.
+    pub durability: Durability,
+    /// The most bytes of a payload once it is unpacked; larger ones are not read, and a result that would be larger is
+    /// kept as that worker's failure. Default 64 MiB.
+    pub most_payload_bytes: usize,
+    /// How long another program that holds the database is waited for. Default 5 s.
+    pub busy_timeout: Duration,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            access: Access::Write,
+            codec: CodecChoice::IfNew(Codec::Lz4),
+            durability: Durability::Full,
+            most_payload_bytes: MOST_RESULT_BYTES,
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Whether a store may change its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It may; the database is made and migrated when need be.
+    Write,
+    /// It may not: every call that changes anything is refused, and the database must be there with the current schema.
+    ReadOnly,
+}
+
+/// How new payloads are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodecChoice {
+    /// So in a database that is made now; any other keeps to what is noted in it, and one of the Python client to zlib.
+    IfNew(Codec),
+    /// So from now on; it is noted in the database.
+    Set(Codec),
+}
+
+/// When a commit counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is on the disk: a job that was acknowledged survives a power cut.
+    Full,
+    /// When it is with the operating system: a power cut may undo the last commits, a crash of the process nothing.
+    Normal,
+}
+
+/// The connections of a store.
+#[derive(Debug)]
+pub(super) struct Connections {
+    /// One connection that is kept for good: the writer, or with read access only the one that watches for changes.
+    pub(super) kept: SqlitePool,
+    /// Connections that can only read.
+    pub(super) readers: SqlitePool,
+}
+
+/// Makes or migrates the database as need be, and connects to it.
+pub(super) async fn open(path: &Path, options: &StoreOptions) -> Result<Connections, StoreOpenError> {
+    let plain = connect_options(path, options);
+    match options.access {
+        Access::Write => {
+            make_if_missing(path)?;
+            let (CodecChoice::IfNew(codec) | CodecChoice::Set(codec)) = options.codec;
+            bring_up_to_date(path, &plain, codec).await?;
+        }
+        Access::ReadOnly => {
+            let history = look(path, &plain).await?;
+            if !history.pending.is_empty() {
+                let (found, known) = (history.version, migrate::newest());
+                return Err(StoreOpenError::NeedsMigration { path: path.to_owned(), found, known });
+            }
+        }
+    }
+    connect(path, plain, options.access).await
+}
+
+/// Migrates a database that is there. `codec` is for one that has none noted.
+pub(super) async fn migrate(path: &Path, codec: Codec) -> Result<Migrated, StoreOpenError> {
+    check_file(path)?;
+    bring_up_to_date(path, &connect_options(path, &StoreOptions::default()), codec).await
+}
+
+async fn bring_up_to_date(
+    path: &Path,
+    options: &SqliteConnectOptions,
+    codec: Codec,
+) -> Result<Migrated, StoreOpenError> {
+    match look(path, options).await {
+        Ok(history) if history.pending.is_empty() => Ok(Migrated::default()),
+        // A file that cannot be read without writing (a journal to be played back) shows itself below.
+        Ok(_) | Err(StoreOpenError::Sqlite { .. } | StoreOpenError::Locked { .. }) => {
+            migrate::run(path, &options.clone().busy_timeout(Duration::from_secs(30)), codec).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What has been applied to a database, without changing it in any way.
+pub(super) async fn look(path: &Path, options: &SqliteConnectOptions) -> Result<History, StoreOpenError> {
+    check_file(path)?;
+    let failed = |source| StoreOpenError::of("read", path, source);
+    let options = options.clone().read_only(true);
+    let mut connection = SqliteConnection::connect_with(&options).await.map_err(failed)?;
+    let history = History::read(path, &mut connection).await;
+    // Nothing was written; a failure to close tells nothing.
+    let _ = connection.close().await;
+    history
+}
+
+pub(super) fn connect_options(path: &Path, options: &StoreOptions) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).busy_timeout(options.busy_timeout).foreign_keys(true).synchronous(
+        match options.durability {
+            Durability::Full => SqliteSynchronous::Full,
+            Durability::Normal => SqliteSynchronous::Normal,
+        },
+    )
+}
+
+async fn connect(path: &Path, options: SqliteConnectOptions, access: Access) -> Result<Connections, StoreOpenError> {
+    let failed = |source| StoreOpenError::of("open", path, source);
+    let read_only = options.clone().read_only(true);
+    let (kept, most_readers) = match access {
+        Access::Write => (options, 4),
+        Access::ReadOnly => (read_only.clone(), 4),
+    };
+    // What is kept is never given up for a new one: its view of other programs' changes would begin anew.
+    let kept = pool(1).min_connections(1).connect_with(kept).await.map_err(failed)?;
+    if access == Access::Write {
+        let mut connection = kept.acquire().await.map_err(failed)?;
+        migrate::write_ahead(&mut connection).await.map_err(failed)?;
+    }
+    let readers = pool(most_readers).connect_with(read_only).await.map_err(failed)?;
+    Ok(Connections { kept, readers })
+}
+
+fn pool(most: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new().max_connections(most).idle_timeout(None).max_lifetime(None).test_before_acquire(false)
+}
+
+/// Makes an empty file that only its owner can read; SQLite gives the files beside it the same permissions.
+fn make_if_missing(path: &Path) -> Result<(), StoreOpenError> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(source) if source.kind() != ErrorKind::AlreadyExists => {
+            Err(StoreOpenError::File { doing: "make", path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the file is one for SQLite, before SQLite sees it: an empty one, or one with its header.
+fn check_file(path: &Path) -> Result<(), StoreOpenError> {
+    const HEADER: &[u8; 16] = b"SQLite format 3\0";
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
+    match read {
+        Err(source) if source.kind() == ErrorKind::NotFound => Err(StoreOpenError::NotFound { path: path.to_owned() }),
+        Err(source) => Err(StoreOpenError::File { doing: "read", path: path.to_owned(), source }),
+        Ok(_) if start.is_empty() || start == HEADER => Ok(()),
+        Ok(_) => Err(StoreOpenError::NotADatabase { path: path.to_owned() }),
+    }
+}

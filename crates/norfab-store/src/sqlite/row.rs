@@ -1,0 +1,247 @@
+//! A row as SQLite holds it, and the job that it stands for. SQLite keeps any type in any column, and the Python client's
+//! rows have gaps: what can be understood is, the rest makes its own row unreadable and no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use norfab_model::{InputRequest, Job, JobId, JobStatus, Origin, ScheduleId, Timestamp, UnreadableJob, Workers};
+use serde::de::DeserializeOwned;
+use sqlx::error::BoxDynError;
+use sqlx::sqlite::{SqliteTypeInfo, SqliteValueRef};
+use sqlx::{Decode, Sqlite, Type, TypeInfo, ValueRef};
+
+/// Seconds that a job of the Python client has when it names none.
+const DEFAULT_TIMEOUT: u32 = 600;
+
+/// One value, whatever its type.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Cell {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(String),
+    /// A text with bytes that are none.
+    NotUtf8(Vec<u8>),
+    Blob(Vec<u8>),
+}
+
+impl Type<Sqlite> for Cell {
+    fn type_info() -> SqliteTypeInfo {
+        <Vec<u8> as Type<Sqlite>>::type_info()
+    }
+
+    fn compatible(_: &SqliteTypeInfo) -> bool {
+        true
+    }
+}
+
+impl<'r> Decode<'r, Sqlite> for Cell {
+    fn decode(value: SqliteValueRef<'r>) -> Result<Self, BoxDynError> {
+        if value.is_null() {
+            return Ok(Self::Null);
+        }
+        let kind = value.type_info().name().to_owned();
+        Ok(match kind.as_str() {
+            "INTEGER" => Self::Integer(Decode::<Sqlite>::decode(value)?),
+            "REAL" => Self::Real(Decode::<Sqlite>::decode(value)?),
+            "TEXT" => {
+                let bytes: Vec<u8> = Decode::<Sqlite>::decode(value)?;
+                String::from_utf8(bytes).map_or_else(|error| Self::NotUtf8(error.into_bytes()), Self::Text)
+            }
+            _ => Self::Blob(Decode::<Sqlite>::decode(value)?),
+        })
+    }
+}
+
+/// What is wrong with a column.
+type Wrong = &'static str;
+
+impl Cell {
+    /// The text, also of what is no text: to name a row that cannot be read.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Null => String::new(),
+            Self::Integer(number) => number.to_string(),
+            Self::Real(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+            Self::NotUtf8(bytes) | Self::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        }
+    }
+
+    pub(super) fn text(&self) -> Result<&str, Wrong> {
+        match self {
+            Self::Text(text) => Ok(text),
+            Self::Null => Err("is NULL"),
+            _ => Err("is no text"),
+        }
+    }
+
+    pub(super) fn optional_text(&self) -> Result<Option<&str>, Wrong> {
+        if *self == Self::Null { Ok(None) } else { self.text().map(Some) }
+    }
+
+    /// An instant of the database.
+    #[allow(clippy::cast_precision_loss)]
+    pub(super) fn instant(&self) -> Result<Option<Timestamp>, Wrong> {
+        let seconds = match self {
+            Self::Null => return Ok(None),
+            Self::Integer(seconds) => *seconds as f64,
+            Self::Real(seconds) => *seconds,
+            _ => return Err("is no number of seconds"),
+        };
+        Timestamp::from_seconds_f64(seconds).map(Some).map_err(|_| "is no date of this calendar")
+    }
+
+    fn count(&self) -> u32 {
+        match self {
+            Self::Integer(count) => u32::try_from((*count).max(0)).unwrap_or(u32::MAX),
+            _ => 0,
+        }
+    }
+
+    /// Whole seconds, rounded up; the default when there is nothing sensible.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn timeout(&self) -> u32 {
+        let seconds = match self {
+            Self::Integer(seconds) => u32::try_from((*seconds).max(0)).unwrap_or(u32::MAX),
+            // The cast stops at the bounds of the type, and NaN becomes 0.
+            Self::Real(seconds) => seconds.ceil() as u32,
+            _ => 0,
+        };
+        if seconds == 0 { DEFAULT_TIMEOUT } else { seconds }
+    }
+
+    /// JSON in a text column. NULL and the empty text are nothing.
+    fn json<T: DeserializeOwned>(&self) -> Result<Option<T>, Wrong> {
+        match self.optional_text()? {
+            None | Some("") => Ok(None),
+            Some(text) => serde_json::from_str(text).map(Some).map_err(|_| "is no JSON of the expected shape"),
+        }
+    }
+
+    /// The workers that are asked for. Nothing is nobody, as for the Python client; a word without quotes is one.
+    fn workers(&self) -> Result<Option<Workers>, Wrong> {
+        match self.optional_text()? {
+            None | Some("") => Ok(None),
+            Some(text) if text.starts_with(['"', '[']) => {
+                serde_json::from_str(text).map(Some).map_err(|_| "names no workers")
+            }
+            Some(word) if word.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) => {
+                Ok(Some(Workers::from_names(vec![word.to_owned()])))
+            }
+            Some(_) => Err("names no workers"),
+        }
+    }
+
+    /// Error texts. Anything else that stands there is kept as one error.
+    fn errors(&self) -> Vec<String> {
+        match self.json::<Vec<serde_json::Value>>() {
+            Ok(errors) => errors.unwrap_or_default().into_iter().map(error_text).collect(),
+            Err(_) => vec![self.shown()],
+        }
+    }
+}
+
+fn error_text(value: serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// What `sql/job/load.sql` returns of a job.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) row: i64,
+    pub(super) uuid: Cell,
+    pub(super) service: Cell,
+    pub(super) task: Cell,
+    pub(super) status: Cell,
+    pub(super) timeout: Cell,
+    pub(super) deadline: Cell,
+    pub(super) workers_requested: Cell,
+    pub(super) workers_dispatched: Cell,
+    pub(super) workers_started: Cell,
+    pub(super) workers_completed: Cell,
+    pub(super) pending_inputs: Cell,
+    pub(super) errors: Cell,
+    pub(super) last_poll: Cell,
+    pub(super) scheduled_for: Cell,
+    pub(super) start_deadline: Cell,
+    pub(super) schedule_id: Cell,
+    pub(super) origin: Cell,
+    pub(super) created_at: Cell,
+    pub(super) released_at: Cell,
+    pub(super) started_at: Cell,
+    pub(super) finished_at: Cell,
+    pub(super) dispatch_target: Cell,
+    pub(super) posts_sent: Cell,
+    pub(super) posts_refused: Cell,
+    pub(super) next_attempt_at: Cell,
+    pub(super) args: Cell,
+    pub(super) kwargs: Cell,
+    pub(super) result_data: Cell,
+}
+
+/// A row that is no job.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    /// Its number.
+    pub(super) row: i64,
+    /// What stands in its `uuid` column, and why it is no job.
+    pub(super) what: UnreadableJob,
+}
+
+impl Row {
+    /// The job.
+    pub(super) fn job(&self) -> Result<Job, Unreadable> {
+        self.read().map_err(|(column, wrong)| self.unreadable(&format!("its {column} {wrong}")))
+    }
+
+    /// The same row as one that cannot be read, for this reason.
+    pub(super) fn unreadable(&self, reason: &str) -> Unreadable {
+        let uuid = self.uuid.shown().chars().take(255).collect();
+        Unreadable { row: self.row, what: UnreadableJob { uuid, reason: reason.to_owned() } }
+    }
+
+    fn read(&self) -> Result<Job, (&'static str, Wrong)> {
+        fn of<T>(column: &'static str, read: Result<T, Wrong>) -> Result<T, (&'static str, Wrong)> {
+            read.map_err(|wrong| (column, wrong))
+        }
+        let uuid = of("uuid", self.uuid.text())?;
+        let status = of("status", self.status.text())?;
+        let schedule_id = of("schedule_id", self.schedule_id.optional_text())?.filter(|id| !id.is_empty());
+        Ok(Job {
+            uuid: of("uuid", JobId::new(uuid).map_err(|_| "is no identity"))?,
+            service: of("service", self.service.text())?.to_owned(),
+            task: of("task", self.task.text())?.to_owned(),
+            status: of("status", status.parse::<JobStatus>().map_err(|_| "is unknown to this release"))?,
+            workers_requested: of("workers_requested", self.workers_requested.workers())?
+                .unwrap_or(Workers::List(Vec::new())),
+            workers_dispatched: of("workers_dispatched", self.workers_dispatched.json::<Vec<String>>())?
+                .unwrap_or_default(),
+            workers_started: of("workers_started", self.workers_started.json::<BTreeSet<String>>())?
+                .unwrap_or_default(),
+            workers_completed: of("workers_completed", self.workers_completed.json::<BTreeSet<String>>())?
+                .unwrap_or_default(),
+            pending_inputs: of("pending_inputs", self.pending_inputs.json::<BTreeMap<String, InputRequest>>())?
+                .unwrap_or_default(),
+            errors: self.errors.errors(),
+            timeout: self.timeout.timeout(),
+            deadline: of("deadline", self.deadline.instant())?,
+            scheduled_for: of("scheduled_for", self.scheduled_for.instant())?,
+            start_deadline: of("start_deadline", self.start_deadline.instant())?,
+            schedule_id: of("schedule_id", schedule_id.map(ScheduleId::new).transpose().map_err(|_| "is no identity"))?,
+            origin: Origin::from_column(of("origin", self.origin.optional_text())?),
+            created_at: of("created_at", self.created_at.instant())?,
+            released_at: of("released_at", self.released_at.instant())?,
+            started_at: of("started_at", self.started_at.instant())?,
+            finished_at: of("finished_at", self.finished_at.instant())?,
+            dispatch_target: of("dispatch_target", self.dispatch_target.workers())?,
+            posts_sent: self.posts_sent.count(),
+            posts_refused: self.posts_refused.count(),
+            next_attempt_at: of("next_attempt_at", self.next_attempt_at.instant())?,
+            // The Python client writes 0 for never.
+            last_poll: of("last_poll_timestamp", self.last_poll.instant())?.filter(|at| *at > Timestamp::EPOCH),
+        })
+    }
+}

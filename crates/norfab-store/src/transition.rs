@@ -1,0 +1,359 @@
+//! The steps of a job's life as pure functions, for both stores: what changes in the job, and the event that tells of it.
+//!
+//! A step answers whether the job takes it; one that is in another status stays as it is.
+
+use std::time::Duration;
+
+use norfab_model::{
+    Change, Ignored, Job, JobEvent, JobId, JobStatus, Json, Link, Poll, Post, Reply, ReplyKind, Results, Timestamp,
+    decide, expire, failed_result,
+};
+
+/// How many delayed jobs one call releases, and how many one call expires. What is left is due at once.
+pub(crate) const BATCH: u32 = 10_000;
+/// How many unfinished jobs are listed.
+pub(crate) const MOST_UNFINISHED: u32 = 100_000;
+/// Bytes of results that are kept for a job, unless told otherwise.
+pub(crate) const MOST_RESULT_BYTES: usize = 64 << 20;
+/// Characters of an event's message that the client writes itself.
+const MOST_MESSAGE_CHARS: usize = 500;
+
+/// An event of the client's own.
+fn event(job: &JobId, now: Timestamp, severity: &str, message: &str) -> JobEvent {
+    JobEvent {
+        id: 0,
+        job_uuid: job.clone(),
+        message: message.chars().take(MOST_MESSAGE_CHARS).collect(),
+        severity: severity.to_owned(),
+        task: None,
+        data: Json::empty_object(),
+        created_at: Some(now.floor_second()),
+    }
+}
+
+/// What is noted of a job that was just added: nothing of an immediate one.
+pub(crate) fn added(job: &Job, now: Timestamp) -> Option<JobEvent> {
+    job.scheduled_for.map(|at| {
+        let message = match job.start_deadline {
+            Some(latest) => format!("scheduled for {at}, to start at {latest} at the latest"),
+            None => format!("scheduled for {at}"),
+        };
+        event(&job.uuid, now, "INFO", &message)
+    })
+}
+
+/// Releases a delayed job that is due while the link is up, or marks it missed when its start deadline has passed.
+pub(crate) fn release(job: &mut Job, now: Timestamp, link: Link) -> Option<JobEvent> {
+    let scheduled_for = job.scheduled_for.filter(|_| job.status == JobStatus::Scheduled)?;
+    if let Some(latest) = job.start_deadline.filter(|latest| *latest < now) {
+        end(job, JobStatus::Missed, now);
+        return Some(event(&job.uuid, now, "WARNING", &format!("missed: the start deadline {latest} passed")));
+    }
+    if scheduled_for > now || link == Link::Down {
+        return None;
+    }
+    job.status = JobStatus::New;
+    job.released_at = Some(now);
+    job.deadline = Some(now.plus_seconds(job.timeout));
+    Some(event(&job.uuid, now, "INFO", &format!("released {} after its time", seconds(now.since(scheduled_for)))))
+}
+
+/// Withdraws a job that waits for its time.
+pub(crate) fn cancel(job: &mut Job, now: Timestamp) -> Option<JobEvent> {
+    if job.status != JobStatus::Scheduled {
+        return None;
+    }
+    end(job, JobStatus::Cancelled, now);
+    Some(event(&job.uuid, now, "INFO", "cancelled"))
+}
+
+/// Moves the time of a job that waits for it, and its start deadline as far.
+pub(crate) fn reschedule(job: &mut Job, now: Timestamp, to: Timestamp) -> Option<JobEvent> {
+    let from = job.scheduled_for.filter(|_| job.status == JobStatus::Scheduled)?;
+    job.scheduled_for = Some(to);
+    job.start_deadline = job.start_deadline.map(|latest| to.saturating_add(latest.since(from)));
+    Some(event(&job.uuid, now, "INFO", &format!("rescheduled from {from} to {to}")))
+}
+
+/// Whether a NEW job may be sent now.
+pub(crate) fn may_be_sent(job: &Job, now: Timestamp) -> bool {
+    job.status == JobStatus::New && job.next_attempt_at.is_none_or(|at| at <= now)
+}
+
+/// Claims a NEW job. One that waited for another attempt gets its full time again.
+pub(crate) fn claim(job: &mut Job, now: Timestamp) {
+    if job.next_attempt_at.take().is_some() || job.deadline.is_none() {
+        job.deadline = Some(now.plus_seconds(job.timeout));
+    }
+    job.status = JobStatus::Submitting;
+    job.dispatch_target.get_or_insert_with(|| job.workers_requested.clone());
+    job.posts_sent = job.posts_sent.saturating_add(1);
+    job.last_poll = Some(now);
+}
+
+/// What to send for a claimed job.
+pub(crate) fn post(job: &Job, args: Json, kwargs: Json) -> Post {
+    Post {
+        job: job.uuid.clone(),
+        service: job.service.clone(),
+        target: job.dispatch_target.as_ref().unwrap_or(&job.workers_requested).clone(),
+        task: job.task.clone(),
+        args,
+        kwargs,
+        timeout: job.timeout,
+    }
+}
+
+/// Ends a NEW job whose payload cannot be read.
+pub(crate) fn fail_unreadable(job: &mut Job, now: Timestamp, reason: &str) -> JobEvent {
+    let message = format!("failed: the stored arguments cannot be read: {reason}");
+    job.errors.push(message.clone());
+    end(job, JobStatus::Failed, now);
+    event(&job.uuid, now, "ERROR", &message)
+}
+
+/// Whether the fabric is asked for this job from time to time.
+pub(crate) fn is_polled(status: JobStatus) -> bool {
+    status.is_in_flight() && status != JobStatus::Submitting
+}
+
+/// What to ask for, for a job in flight.
+pub(crate) fn poll(job: &Job) -> Poll {
+    Poll { job: job.uuid.clone(), service: job.service.clone(), target: job.outstanding_workers() }
+}
+
+/// When a job that is NEW or in flight becomes STALE: its deadline, but not while it waits for another attempt.
+pub(crate) fn expires_at(job: &Job) -> Option<Timestamp> {
+    let unfinished = job.status == JobStatus::New || job.status.is_in_flight();
+    job.deadline.filter(|_| unfinished).map(|deadline| job.next_attempt_at.map_or(deadline, |at| at.max(deadline)))
+}
+
+/// Ends a job whose deadline has passed; the results that did not come are added as such.
+pub(crate) fn expire_job(job: &mut Job, stored: Stored, now: Timestamp) -> Option<(JobEvent, Results)> {
+    if !job.status.can_become(JobStatus::Stale) {
+        return None;
+    }
+    let mut results = stored.kept(job);
+    let change = expire(job);
+    job.apply(&change);
+    end(job, JobStatus::Stale, now);
+    for (worker, result) in change.results {
+        results.entry(worker).or_insert(result);
+    }
+    let message = change.errors.first().map_or("the deadline passed", String::as_str);
+    Some((event(&job.uuid, now, "WARNING", message), results))
+}
+
+/// After a restart: a claim is taken back, and what else is in flight counts as never asked for.
+pub(crate) fn recover(job: &mut Job) {
+    if job.status == JobStatus::Submitting {
+        job.status = JobStatus::New;
+    } else if is_polled(job.status) {
+        job.last_poll = None;
+    }
+}
+
+/// Gives up a job that no worker can have: one that is NEW, or whose time has come, and of which every POST was refused.
+pub(crate) fn give_up(job: &mut Job, now: Timestamp, reason: &str) -> Option<JobEvent> {
+    let ready = match job.status {
+        JobStatus::New => true,
+        JobStatus::Scheduled => job.scheduled_for.is_some_and(|at| at <= now),
+        _ => false,
+    };
+    if !ready || job.posts_refused < job.posts_sent {
+        return None;
+    }
+    job.errors.push(reason.to_owned());
+    end(job, JobStatus::Failed, now);
+    Some(event(&job.uuid, now, "ERROR", &format!("gave up: {reason}")))
+}
+
+/// The results of a job as they are stored, or why they cannot be read.
+pub(crate) struct Stored(pub(crate) Result<Results, String>);
+
+impl Stored {
+    /// The results. Of what cannot be read nothing is kept; it is said in the errors, and the workers count as not
+    /// having answered, so that they are asked again.
+    fn kept(self, job: &mut Job) -> Results {
+        self.0.unwrap_or_else(|reason| {
+            job.errors.push(format!("the results stored so far cannot be read, they are asked for again: {reason}"));
+            job.workers_completed.clear();
+            Results::new()
+        })
+    }
+}
+
+/// One job while replies are applied to it.
+pub(crate) struct Fold {
+    /// The job as it was.
+    pub(crate) before: Job,
+    /// The job as it is by now.
+    pub(crate) job: Job,
+    /// Its results, when they were loaded.
+    pub(crate) results: Option<Results>,
+    /// The events to store.
+    pub(crate) events: Vec<JobEvent>,
+    /// Workers whose result should be fetched.
+    pub(crate) fetch: Vec<String>,
+    /// Whether `results` is to be stored.
+    pub(crate) results_changed: bool,
+}
+
+impl Fold {
+    /// Starts with a job; its results are needed when [`needs_results`] says so of a reply.
+    pub(crate) fn new(job: Job, stored: Option<Stored>) -> Self {
+        let before = job.clone();
+        let mut job = job;
+        let results = stored.map(|stored| stored.kept(&mut job));
+        let results_changed = job.errors.len() > before.errors.len();
+        Self { before, job, results, events: Vec::new(), fetch: Vec::new(), results_changed }
+    }
+
+    /// Applies one reply. Says why, when it changes nothing.
+    pub(crate) fn apply(&mut self, now: Timestamp, kind: ReplyKind, most_bytes: usize) -> Option<Ignored> {
+        let change = decide(&self.job, kind);
+        if change.ignored.is_some() {
+            return change.ignored;
+        }
+        self.job.apply(&change);
+        self.note_times(now);
+        self.note_events(&change, now);
+        let Change { results, event, fetch, .. } = change;
+        self.events.extend(event.map(|event| JobEvent::from((self.job.uuid.clone(), event, now))));
+        self.fetch.extend(fetch);
+        if !results.is_empty() {
+            keep_results(&self.job, self.results.get_or_insert_default(), results, most_bytes);
+            self.results_changed = true;
+        }
+        None
+    }
+
+    /// Whether the row is to be written.
+    pub(crate) fn changed(&self) -> bool {
+        self.results_changed || self.job != self.before
+    }
+
+    fn note_times(&mut self, now: Timestamp) {
+        let job = &mut self.job;
+        if job.started_at.is_none() && (is_polled(job.status) || job.status == JobStatus::Completed) {
+            job.started_at = Some(now);
+        }
+        if job.status.is_terminal() {
+            job.finished_at = Some(now);
+        }
+    }
+
+    fn note_events(&mut self, change: &Change, now: Timestamp) {
+        for error in &change.errors {
+            let message = if self.job.status == JobStatus::Failed { format!("failed: {error}") } else { error.clone() };
+            self.events.push(event(&self.job.uuid, now, "ERROR", &message));
+        }
+    }
+}
+
+/// Whether a reply may bring or make results, so that those that are stored have to be at hand.
+pub(crate) fn needs_results(reply: &Reply) -> bool {
+    matches!(reply.kind, ReplyKind::Result { .. } | ReplyKind::NotFound { .. } | ReplyKind::Accepted { .. })
+}
+
+/// Adds results. One that makes the whole larger than is read back becomes a failure of that worker.
+fn keep_results(job: &Job, kept: &mut Results, new: Vec<(String, Json)>, most_bytes: usize) {
+    let size = |worker: &str, result: &Json| worker.len() + result.as_str().len() + 8;
+    let mut total: usize = kept.iter().map(|(worker, result)| size(worker, result)).sum();
+    for (worker, result) in new {
+        let bytes = size(&worker, &result);
+        let result = if total.saturating_add(bytes) > most_bytes {
+            let message = format!("the result has {bytes} bytes, and {most_bytes} is the most that is kept for a job");
+            failed_result(job, &worker, "error", &message)
+        } else {
+            result
+        };
+        total = total.saturating_add(size(&worker, &result));
+        kept.insert(worker, result);
+    }
+}
+
+fn end(job: &mut Job, status: JobStatus, now: Timestamp) {
+    job.status = status;
+    job.finished_at = Some(now);
+    job.next_attempt_at = None;
+    job.pending_inputs.clear();
+}
+
+/// A short span, as a person reads it.
+fn seconds(span: Duration) -> String {
+    if span < Duration::from_secs(60) {
+        format!("{:.1} s", span.as_secs_f64())
+    } else {
+        format!("{} s", span.as_secs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use norfab_model::{Limits, NewJob, Workers};
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+    fn delayed() -> Job {
+        let new = NewJob::new("dummy", "echo").workers(Workers::Any).at(START).grace(60).timeout(10);
+        Limits::default().check_job(START, new).unwrap().row(START)
+    }
+
+    fn later(millis: u64) -> Timestamp {
+        START.saturating_add(Duration::from_millis(millis))
+    }
+
+    #[track_caller]
+    fn check(millis: u64, link: Link, status: JobStatus, message: Option<&str>) {
+        let mut job = delayed();
+        let event = release(&mut job, later(millis), link);
+        assert_eq!((job.status, event.map(|event| event.message).as_deref()), (status, message));
+    }
+
+    #[test]
+    fn release_and_miss() {
+        check(200, Link::Up, JobStatus::New, Some("released 0.2 s after its time"));
+        check(200, Link::Down, JobStatus::Scheduled, None);
+        check(60_000, Link::Up, JobStatus::New, Some("released 60 s after its time"));
+        let missed = "missed: the start deadline 2026-11-30T00:01:00Z passed";
+        check(60_001, Link::Up, JobStatus::Missed, Some(missed));
+        check(60_001, Link::Down, JobStatus::Missed, Some(missed));
+    }
+
+    #[test]
+    fn a_claim_renews_the_deadline_of_another_attempt_only() {
+        let mut job = delayed();
+        release(&mut job, START, Link::Up);
+        claim(&mut job, later(3000));
+        assert_eq!((job.deadline, job.posts_sent), (Some(later(10_000)), 1));
+        recover(&mut job);
+        claim(&mut job, later(4000));
+        assert_eq!((job.deadline, job.posts_sent), (Some(later(10_000)), 2));
+        job.status = JobStatus::New;
+        job.next_attempt_at = Some(later(5000));
+        claim(&mut job, later(5000));
+        assert_eq!((job.deadline, job.next_attempt_at), (Some(later(15_000)), None));
+    }
+
+    #[test]
+    fn a_message_has_an_end() {
+        let mut job = delayed();
+        let event = give_up(&mut job, START, &"because ".repeat(1000)).unwrap();
+        assert_eq!(event.message.chars().count(), MOST_MESSAGE_CHARS);
+    }
+
+    #[test]
+    fn of_results_that_cannot_be_read_every_worker_is_missing() {
+        let mut job = delayed();
+        release(&mut job, START, Link::Up);
+        claim(&mut job, START);
+        (job.status, job.workers_dispatched) = (JobStatus::Started, vec!["w1".to_owned(), "w2".to_owned()]);
+        job.workers_completed.insert("w1".to_owned());
+        let (_, results) = expire_job(&mut job, Stored(Err("it is damaged".to_owned())), later(10_000)).unwrap();
+        assert_eq!((results.len(), job.errors.len()), (2, 2));
+        assert!(job.errors[0].ends_with("it is damaged"));
+    }
+}

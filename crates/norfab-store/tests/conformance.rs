@@ -1,0 +1,61 @@
+//! Both stores against the one suite, and SQLite with each of its choices.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use norfab_store::conformance::{Database, exercise};
+use norfab_store::{Codec, CodecChoice, Durability, MemoryStore, SqliteStore, StoreOptions};
+
+#[derive(Default)]
+struct Memory(MemoryStore);
+
+impl Database for Memory {
+    type Store = MemoryStore;
+
+    async fn open(&self) -> MemoryStore {
+        self.0.clone()
+    }
+}
+
+struct Sqlite {
+    folder: Arc<tempfile::TempDir>,
+    options: StoreOptions,
+}
+
+impl Sqlite {
+    fn new(options: StoreOptions) -> Self {
+        Self { folder: Arc::new(tempfile::tempdir().unwrap()), options }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("jobs.db")
+    }
+}
+
+impl Database for Sqlite {
+    type Store = SqliteStore;
+
+    async fn open(&self) -> SqliteStore {
+        SqliteStore::open(self.path(), &self.options).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn memory() {
+    exercise(async || Memory::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_with_lz4() {
+    exercise(async || Sqlite::new(StoreOptions::default())).await;
+}
+
+#[tokio::test]
+async fn sqlite_with_zlib_and_without_waiting_for_the_disk() {
+    let options = StoreOptions {
+        codec: CodecChoice::IfNew(Codec::Zlib),
+        durability: Durability::Normal,
+        ..StoreOptions::default()
+    };
+    exercise(async || Sqlite::new(options.clone())).await;
+}
