@@ -1,0 +1,42 @@
+//! The dispatcher's numbers.
+
+use std::time::Duration;
+
+use norfab_model::Scope;
+
+/// What a dispatcher can be told. The defaults suit a fabric of any size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Which jobs it serves. Default all.
+    pub scope: Scope,
+    /// How often a job in flight is asked for when nothing is heard of it. Default 10 s.
+    pub poll_interval: Duration,
+    /// How long the broker may take to answer the question by which a connection is known to work, before it is asked
+    /// again. Default 5 s.
+    pub probe_timeout: Duration,
+    /// How often the database is looked at for changes of other processes. Default 500 ms.
+    pub watch_interval: Duration,
+    /// How many jobs may be sent and not yet taken by the broker. Default 500.
+    pub window: usize,
+    /// How many jobs are asked for in one go. Default 500.
+    pub poll_batch: u32,
+    /// How many messages are applied in one transaction at the most. Default 1,000.
+    pub reply_batch: usize,
+    /// The longest pause between attempts while the database fails. Default 30 s.
+    pub longest_pause: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            scope: Scope::All,
+            poll_interval: Duration::from_secs(10),
+            probe_timeout: Duration::from_secs(5),
+            watch_interval: Duration::from_millis(500),
+            window: 500,
+            poll_batch: 500,
+            reply_batch: 1000,
+            longest_pause: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The dispatcher: a loop that waits for one event and then makes one pass, whatever the event was.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use norfab_model::{
+    Broker, Clock, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Request, Scope, Store, StoreError, Timestamp,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::control::Command;
+use crate::event::{self, Event};
+use crate::link::LinkMonitor;
+use crate::trouble::Trouble;
+use crate::{Config, Control, Health, LinkState, Notice};
+
+/// The three ports of a dispatcher.
+#[derive(Debug)]
+pub struct Ports<S, B, C> {
+    /// Where the jobs are.
+    pub store: Arc<S>,
+    /// How the fabric is reached.
+    pub broker: B,
+    /// What time it is.
+    pub clock: C,
+}
+
+/// Serves the jobs of one store. See the crate's page for what it does; [`run`](Dispatcher::run) does it.
+#[derive(Debug)]
+pub struct Dispatcher<S, B, C> {
+    pub(crate) store: Arc<S>,
+    pub(crate) broker: B,
+    clock: C,
+    pub(crate) config: Config,
+    commands: mpsc::UnboundedReceiver<Command>,
+    notices: mpsc::UnboundedSender<Notice>,
+    health: watch::Sender<Health>,
+    pub(crate) link: LinkMonitor,
+    trouble: Trouble,
+    transport: Transport,
+    /// What came and is not applied yet.
+    pub(crate) inbox: Vec<norfab_model::Reply>,
+    /// Questions to the broker that wait for their answer.
+    questions: HashMap<JobId, oneshot::Sender<Json>>,
+    /// Jobs that were sent and that the broker has not taken yet.
+    pub(crate) unconfirmed: HashSet<JobId>,
+    /// Workers to be asked for a result at once.
+    pub(crate) fetch: Vec<norfab_model::Poll>,
+    /// Whether jobs that were under way must be picked up.
+    pub(crate) recovery: Recovery,
+    /// The nearest instants; None when they must be asked for.
+    pub(crate) due: Option<NextDue>,
+    mark: Option<i64>,
+    strays: u64,
+    pub(crate) ignored: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Open,
+    Ended,
+}
+
+/// What a start or a new link leaves to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    Needed,
+    Done,
+}
+
+impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// A dispatcher, the handle to speak to it, and what it tells. It does nothing until it is run.
+    #[must_use]
+    pub fn new(ports: Ports<S, B, C>, config: Config) -> (Self, Control, mpsc::UnboundedReceiver<Notice>) {
+        let (command_sender, commands) = mpsc::unbounded_channel();
+        let (notices, notice_receiver) = mpsc::unbounded_channel();
+        let link = LinkMonitor::new(config.probe_timeout);
+        let (health, health_receiver) =
+            watch::channel(Health { link: link.state(), strays: 0, ignored: 0, storage_error: None });
+        let dispatcher = Self {
+            store: ports.store,
+            broker: ports.broker,
+            clock: ports.clock,
+            commands,
+            notices,
+            health,
+            link,
+            trouble: Trouble::new(config.longest_pause),
+            transport: Transport::Open,
+            inbox: Vec::new(),
+            questions: HashMap::new(),
+            unconfirmed: HashSet::new(),
+            fetch: Vec::new(),
+            recovery: Recovery::Needed,
+            due: None,
+            mark: None,
+            strays: 0,
+            ignored: 0,
+            config,
+        };
+        (dispatcher, Control { commands: command_sender, health: health_receiver }, notice_receiver)
+    }
+
+    /// Serves until it is told to shut down or every [`Control`] is gone.
+    pub async fn run(mut self) {
+        // The mark before the first look at the jobs: no change of others falls in between.
+        self.look_for_foreign_changes().await;
+        let mut wake = self.pass(self.clock.now()).await;
+        loop {
+            let broker = (self.transport == Transport::Open).then_some(&mut self.broker);
+            let watched = wake.min(self.clock.now().saturating_add(self.config.watch_interval));
+            match event::next(&mut self.commands, broker, &self.clock, watched, self.config.reply_batch).await {
+                Event::Command(Command::Shutdown) => break,
+                Event::Command(command) => self.obey(command).await,
+                Event::Inbound(batch) => self.take(self.clock.now(), batch),
+                Event::Timer => self.look_for_foreign_changes().await,
+                Event::TransportEnded => self.transport = Transport::Ended,
+            }
+            wake = self.pass(self.clock.now()).await;
+        }
+        self.stop().await;
+    }
+
+    /// One round: applies what came, releases, expires, sends, asks. Returns the next instant at which there is something
+    /// to do without an event.
+    pub async fn pass(&mut self, now: Timestamp) -> Timestamp {
+        let wake = match self.steps(now).await {
+            Ok(wake) => {
+                self.trouble.worked();
+                wake
+            }
+            Err(error) => {
+                self.due = None;
+                self.trouble.failed(now, &error)
+            }
+        };
+        self.report_health();
+        wake
+    }
+
+    async fn steps(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
+        self.probe(now).await;
+        self.apply_replies(now).await?;
+        self.recover(now).await?;
+        self.release_due(now).await?;
+        self.expire_due(now).await?;
+        self.dispatch(now).await?;
+        self.fetch_ready().await;
+        self.poll(now).await?;
+        self.next_wake(now).await
+    }
+
+    /// The nearest instants at which there is work, asked for once and kept until something changes.
+    pub(crate) async fn due(&mut self) -> Result<NextDue, StoreError> {
+        match self.due {
+            Some(due) => Ok(due),
+            None => {
+                let due = self.store.job_next_due(&self.config.scope).await?;
+                self.due = Some(due);
+                Ok(due)
+            }
+        }
+    }
+
+    async fn next_wake(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
+        let due = self.due().await?;
+        let up = self.link.link() == Link::Up;
+        // While the link is down the instants of its work are frozen: they must not wake the loop again and again.
+        let release = due.release.filter(|_| up);
+        let send = due.send.filter(|_| up && self.unconfirmed.len() < self.config.window);
+        let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
+        let miss = due.miss.map(|at| at.saturating_add(std::time::Duration::from_micros(1)));
+        let instants = [release, miss, due.expire, send, poll, self.link.next()];
+        Ok(instants.into_iter().flatten().min().unwrap_or(Timestamp::MAX).max(now))
+    }
+
+    async fn probe(&mut self, now: Timestamp) {
+        if let Some(id) = self.link.question(now) {
+            let task = "show_broker_version".to_owned();
+            self.send(Request::Mmi { id, task, kwargs: Json::empty_object() }).await;
+        }
+    }
+
+    /// Sends, and tells whether it was taken. What is refused is in the database and is tried again from there.
+    pub(crate) async fn send(&mut self, request: Request) -> bool {
+        match self.broker.send(request).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::debug!("Did not send a request: {error}");
+                false
+            }
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Wake => self.due = None,
+            Command::Serve(job) => {
+                if let Scope::Jobs(jobs) = &mut self.config.scope {
+                    jobs.push(job);
+                }
+                self.due = None;
+            }
+            Command::Mmi { task, kwargs, answer } => {
+                self.questions.retain(|_, waiting| !waiting.is_closed());
+                let id = JobId::generate(self.clock.now());
+                if self.send(Request::Mmi { id: id.clone(), task, kwargs }).await {
+                    self.questions.insert(id, answer);
+                }
+            }
+            Command::Answer { job, service, worker, answer } => {
+                self.send(Request::Put { job, service, worker, answer }).await;
+            }
+            Command::Shutdown => {}
+        }
+    }
+
+    /// Sorts what came: replies wait for the pass, the rest is done with here.
+    fn take(&mut self, now: Timestamp, batch: Vec<Inbound>) {
+        for inbound in batch {
+            match inbound {
+                Inbound::Reply(reply) => self.inbox.push(reply),
+                Inbound::Mmi { id, answer } => {
+                    if self.link.answered(&id) {
+                        self.recovery = Recovery::Needed;
+                    } else if let Some(waiting) = self.questions.remove(&id) {
+                        // Who asked may have stopped waiting.
+                        let _ = waiting.send(answer);
+                    }
+                }
+                Inbound::Connection(connection) => {
+                    tracing::debug!(?connection, "The connection changed");
+                    self.link.connection(now, connection);
+                }
+                Inbound::Stray(what) => self.stray(&what),
+            }
+        }
+    }
+
+    pub(crate) fn stray(&mut self, what: &str) {
+        self.strays += 1;
+        tracing::warn!("Dropped a message: {what}");
+    }
+
+    async fn look_for_foreign_changes(&mut self) {
+        // A database that does not answer is noticed by the pass.
+        let Ok(mark) = self.store.change_mark().await else { return };
+        if self.mark.replace(mark).is_some_and(|known| known != mark) {
+            self.due = None;
+            self.tell(Notice::ForeignChange);
+        }
+    }
+
+    pub(crate) fn tell_job(&self, job: Job) {
+        self.tell(Notice::Job(Box::new(job)));
+    }
+
+    pub(crate) fn tell_event(&self, event: JobEvent) {
+        self.tell(Notice::Event(Box::new(event)));
+    }
+
+    fn tell(&self, notice: Notice) {
+        // Nobody listening is no error: what happened is in the database.
+        let _ = self.notices.send(notice);
+    }
+
+    fn report_health(&self) {
+        let health = Health {
+            link: self.link.state(),
+            strays: self.strays,
+            ignored: self.ignored,
+            storage_error: self.trouble.current().map(str::to_owned),
+        };
+        self.health.send_if_modified(|known| {
+            let changed = *known != health;
+            if known.link != health.link {
+                log_link(&health.link);
+            }
+            *known = health;
+            changed
+        });
+    }
+
+    async fn stop(mut self) {
+        let now = self.clock.now();
+        if let Err(error) = self.apply_replies(now).await {
+            tracing::warn!("Did not store the last replies, they are asked for at the next start: {error}");
+        }
+        self.broker.close().await;
+    }
+}
+
+fn log_link(link: &LinkState) {
+    match link {
+        LinkState::Up => tracing::info!("The link to the broker is up"),
+        LinkState::Connecting => tracing::debug!("Connected, waiting for the broker's answer"),
+        LinkState::Down { reason } => tracing::warn!("The link to the broker is down: {reason}"),
+    }
+}

@@ -1,0 +1,30 @@
+//! The dispatcher of a NorFab client: releases delayed jobs at their time, sends what is NEW, follows what is in flight
+//! and ends what is overdue, over any [`Store`](norfab_model::Store), [`Broker`](norfab_model::Broker) and
+//! [`Clock`](norfab_model::Clock).
+//!
+//! The rooms: [`Dispatcher`] with its loop and its pass; [`Control`], through which the rest of a program speaks to it;
+//! [`Notice`], what it tells; [`Config`]. One task owns a dispatcher; only that task sends or receives.
+
+#![deny(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
+
+mod config;
+mod control;
+mod dispatcher;
+mod event;
+mod link;
+mod manual;
+mod poll;
+mod post;
+mod recover;
+mod release;
+mod reply;
+mod trouble;
+
+pub use config::Config;
+pub use control::{Control, ControlError, Health, LinkState, Notice};
+pub use dispatcher::{Dispatcher, Ports};
+pub use manual::ManualClock;

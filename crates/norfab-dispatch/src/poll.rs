@@ -1,0 +1,31 @@
+//! Asking for jobs in flight: at once where a worker says that its result is ready, and now and then for the rest, since
+//! any message may be lost.
+
+use norfab_model::{Broker, Clock, Link, Request, Store, StoreError, Timestamp};
+
+use crate::Dispatcher;
+
+impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// Asks for the results that are ready.
+    pub(crate) async fn fetch_ready(&mut self) {
+        for poll in std::mem::take(&mut self.fetch) {
+            self.send(Request::Get(poll)).await;
+        }
+    }
+
+    /// Asks for the jobs that nothing was asked of for a poll interval.
+    pub(crate) async fn poll(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let before = now.saturating_sub(self.config.poll_interval);
+        while self.link.link() == Link::Up && self.due().await?.polled.is_some_and(|at| at <= before) {
+            let polls = self.store.job_take_polls(now, &self.config.scope, before, self.config.poll_batch).await?;
+            self.due = None;
+            if polls.is_empty() {
+                break;
+            }
+            for poll in polls {
+                self.send(Request::Get(poll)).await;
+            }
+        }
+        Ok(())
+    }
+}

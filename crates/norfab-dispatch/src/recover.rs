@@ -1,0 +1,28 @@
+//! Picking up after a start or a lost link: nothing that was under way is forgotten.
+
+use norfab_model::{Broker, Clock, Link, Store, StoreError, Timestamp};
+
+use crate::Dispatcher;
+use crate::dispatcher::Recovery;
+
+impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// Makes NEW again what was being sent when the process or the link ended: a worker that has it already does not run
+    /// it twice. What else is in flight is asked for by the poll of this pass.
+    pub(crate) async fn recover(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.recovery == Recovery::Done || self.link.link() == Link::Down {
+            return Ok(());
+        }
+        let found = self.store.job_recover(now, &self.config.scope).await?;
+        self.unconfirmed.clear();
+        self.due = None;
+        self.recovery = Recovery::Done;
+        if found.requeued + found.in_flight > 0 {
+            tracing::info!(
+                sent_again = found.requeued,
+                asked_for = found.in_flight,
+                "Picked up jobs that were under way"
+            );
+        }
+        Ok(())
+    }
+}

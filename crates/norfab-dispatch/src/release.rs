@@ -1,0 +1,44 @@
+//! Jobs whose time has come, and jobs whose time is over.
+
+use norfab_model::{Broker, Clock, Link, Store, StoreError, Timestamp};
+
+use crate::Dispatcher;
+
+impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// Releases delayed jobs that are due while the link is up, and marks those MISSED that may not start any more.
+    pub(crate) async fn release_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let due = self.due().await?;
+        let link = self.link.link();
+        let to_release = link == Link::Up && due.release.is_some_and(|at| at <= now);
+        let to_miss = due.miss.is_some_and(|at| at < now);
+        if !to_release && !to_miss {
+            return Ok(());
+        }
+        let outcome = self.store.job_release_due(now, &self.config.scope, link).await?;
+        self.due = None;
+        for job in outcome.released {
+            tracing::info!(job = %job.uuid, "Released a delayed job");
+            self.tell_job(job);
+        }
+        for job in outcome.missed {
+            tracing::warn!(job = %job.uuid, "Missed the start deadline of a delayed job");
+            self.tell_job(job);
+        }
+        Ok(())
+    }
+
+    /// Ends jobs whose deadline has passed.
+    pub(crate) async fn expire_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.due().await?.expire.is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        let expired = self.store.job_expire_due(now, &self.config.scope).await?;
+        self.due = None;
+        for job in expired {
+            tracing::warn!(job = %job.uuid, "The deadline of a job passed");
+            self.unconfirmed.remove(&job.uuid);
+            self.tell_job(job);
+        }
+        Ok(())
+    }
+}

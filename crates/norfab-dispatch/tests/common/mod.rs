@@ -1,0 +1,208 @@
+//! A dispatcher on a clock moved by hand, with the test in the place of the fabric.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use norfab_dispatch::{Config, Control, Dispatcher, LinkState, ManualClock, Notice, Ports};
+use norfab_model::{
+    Broker, BrokerError, Clock, Connection, FabricEvent, FabricEventKind, Inbound, Job, JobId, JobStatus, Json, Limits,
+    NewJob, Poll, Post, Reply, ReplyKind, Request, Store, Timestamp, Workers,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+pub(crate) const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+/// Hands what is sent to the test, and what the test says to the dispatcher.
+pub(crate) struct ScriptedBroker {
+    sent: mpsc::UnboundedSender<Request>,
+    inbound: mpsc::UnboundedReceiver<Inbound>,
+}
+
+impl Broker for ScriptedBroker {
+    async fn send(&mut self, request: Request) -> Result<(), BrokerError> {
+        self.sent.send(request).map_err(|_| BrokerError::Closed)
+    }
+
+    async fn receive(&mut self, batch: &mut Vec<Inbound>, limit: usize) -> usize {
+        self.inbound.recv_many(batch, limit).await
+    }
+
+    async fn reconnect(&mut self) -> Result<(), BrokerError> {
+        Ok(())
+    }
+
+    async fn close(&mut self) {}
+}
+
+pub(crate) struct Bench<S> {
+    pub(crate) store: Arc<S>,
+    pub(crate) clock: ManualClock,
+    pub(crate) control: Control,
+    pub(crate) notices: mpsc::UnboundedReceiver<Notice>,
+    sent: mpsc::UnboundedReceiver<Request>,
+    fabric: mpsc::UnboundedSender<Inbound>,
+    task: JoinHandle<()>,
+}
+
+impl<S: Store> Bench<S> {
+    /// A running dispatcher whose link is down.
+    pub(crate) fn start(store: Arc<S>, clock: ManualClock, config: Config) -> Self {
+        let (sent_in, sent) = mpsc::unbounded_channel();
+        let (fabric, inbound) = mpsc::unbounded_channel();
+        let ports = Ports {
+            store: Arc::clone(&store),
+            broker: ScriptedBroker { sent: sent_in, inbound },
+            clock: clock.clone(),
+        };
+        let (dispatcher, control, notices) = Dispatcher::new(ports, config);
+        let task = tokio::spawn(dispatcher.run());
+        Self { store, clock, control, notices, sent, fabric, task }
+    }
+
+    /// A running dispatcher whose link is up.
+    pub(crate) async fn up(store: Arc<S>) -> Self {
+        let mut bench = Self::start(store, ManualClock::at(T0), Config::default());
+        bench.link_up().await;
+        bench
+    }
+
+    /// Connects and answers the question on the new connection.
+    pub(crate) async fn link_up(&mut self) {
+        self.say(Inbound::Connection(Connection::Connected));
+        match self.next().await {
+            Request::Mmi { id, .. } => self.say(Inbound::Mmi { id, answer: Json::empty_array() }),
+            other => panic!("not the question on a new connection: {other:?}"),
+        }
+        self.control.health().wait_for(|health| health.link == LinkState::Up).await.expect("the dispatcher runs");
+    }
+
+    pub(crate) async fn link_lost(&self) {
+        self.say(Inbound::Connection(Connection::Lost("gone".into())));
+        self.control.health().wait_for(|health| health.link != LinkState::Up).await.expect("the dispatcher runs");
+    }
+
+    pub(crate) fn say(&self, inbound: Inbound) {
+        self.fabric.send(inbound).expect("the dispatcher runs");
+    }
+
+    pub(crate) fn reply(&self, job: &JobId, kind: ReplyKind) {
+        self.say(Inbound::Reply(Reply { job: job.clone(), kind }));
+    }
+
+    /// What is sent next.
+    pub(crate) async fn next(&mut self) -> Request {
+        tokio::time::timeout(Duration::from_secs(10), self.sent.recv())
+            .await
+            .expect("nothing was sent")
+            .expect("the dispatcher runs")
+    }
+
+    pub(crate) async fn next_post(&mut self) -> Post {
+        match self.next().await {
+            Request::Post(post) => post,
+            other => panic!("not a POST: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn next_get(&mut self) -> Poll {
+        match self.next().await {
+            Request::Get(poll) => poll,
+            other => panic!("not a GET: {other:?}"),
+        }
+    }
+
+    /// Lets the dispatcher do all that it has to do, and checks that it sends nothing. Everything said before has been
+    /// worked on by then: the second question leaves only after the pass behind the first.
+    pub(crate) async fn silent(&mut self) {
+        self.settle().await;
+        if let Ok(request) = self.sent.try_recv() {
+            panic!("sent: {request:?}");
+        }
+    }
+
+    /// Lets the dispatcher do all that it has to do; what it sends is kept.
+    pub(crate) async fn settle(&mut self) {
+        let mut kept = Vec::new();
+        for _ in 0..3 {
+            let control = self.control.clone();
+            let asked = tokio::spawn(async move { control.mmi("settle".into(), Json::empty_object()).await });
+            loop {
+                match self.next().await {
+                    Request::Mmi { id, task, .. } if task == "settle" => {
+                        self.say(Inbound::Mmi { id, answer: Json::empty_array() });
+                        break;
+                    }
+                    other => kept.push(other),
+                }
+            }
+            asked.await.expect("no panic").expect("answered");
+        }
+        assert!(kept.is_empty(), "sent: {kept:?}");
+    }
+
+    pub(crate) async fn add(&self, job: NewJob) -> JobId {
+        let now = self.clock.now();
+        let valid = Limits::default().check_job(now, job).expect("valid");
+        self.store.job_add(now, &valid).await.expect("added");
+        self.control.wake();
+        valid.id().clone()
+    }
+
+    pub(crate) async fn job(&self, id: &JobId) -> Job {
+        self.store.job_find(id).await.expect("readable").expect("there")
+    }
+
+    /// Waits until a job is told to be in a status.
+    pub(crate) async fn told(&mut self, id: &JobId, status: JobStatus) -> Job {
+        let wait = async {
+            loop {
+                match self.notices.recv().await.expect("the dispatcher runs") {
+                    Notice::Job(job) if job.uuid == *id && job.status == status => return *job,
+                    _ => {}
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), wait)
+            .await
+            .unwrap_or_else(|_| panic!("{id} did not become {status}"))
+    }
+
+    /// Ends it as an orderly stop does, and gives the store back.
+    pub(crate) async fn stop(self) -> Arc<S> {
+        self.control.shutdown();
+        self.task.await.expect("no panic");
+        self.store
+    }
+}
+
+pub(crate) fn echo() -> NewJob {
+    NewJob::new("dummy", "echo").workers(Workers::List(vec!["w1".into()]))
+}
+
+pub(crate) fn accepted() -> ReplyKind {
+    ReplyKind::Accepted { workers: vec!["w1".into()] }
+}
+
+pub(crate) fn stored() -> ReplyKind {
+    ReplyKind::Stored { worker: "w1".into() }
+}
+
+pub(crate) fn result() -> ReplyKind {
+    ReplyKind::Result { worker: "w1".into(), result: Json::parse("{\"result\":1,\"failed\":false}").expect("valid") }
+}
+
+pub(crate) fn result_ready() -> ReplyKind {
+    ReplyKind::Event(FabricEvent {
+        worker: "w1".into(),
+        kind: FabricEventKind::ResultReady,
+        message: "completed".into(),
+        severity: "INFO".into(),
+        task: None,
+        data: Json::empty_object(),
+    })
+}
+
+pub(crate) fn after(seconds: u32) -> Timestamp {
+    T0.plus_seconds(seconds)
+}

@@ -1,0 +1,268 @@
+//! The life of a job under the dispatcher, in both stores, without waiting for anything.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Bench, T0, accepted, after, echo, result, result_ready, stored};
+use norfab_dispatch::{Config, ManualClock};
+use norfab_model::{Inbound, JobId, JobStatus, Request, Scope, Store, Timestamp, Workers};
+use norfab_store::{MemoryStore, SqliteStore, StoreOptions};
+
+async fn open(folder: &std::path::Path) -> SqliteStore {
+    SqliteStore::open(folder.join("jobs.db"), &StoreOptions::default()).await.expect("opens")
+}
+
+/// Runs a test on both stores.
+macro_rules! on_both_stores {
+    ($($name:ident),+ $(,)?) => {
+        mod memory {
+            use super::*;
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(Arc::new(MemoryStore::new())).await;
+            })+
+        }
+        mod sqlite {
+            use super::*;
+            $(#[tokio::test]
+            async fn $name() {
+                let folder = tempfile::tempdir().expect("temporary folder");
+                super::$name(Arc::new(super::open(folder.path()).await)).await;
+            })+
+        }
+    };
+}
+
+on_both_stores!(
+    an_immediate_job_runs_to_its_result,
+    a_delayed_job_is_sent_at_its_time_once,
+    the_deadline_starts_at_release,
+    lateness_is_judged_by_the_start_deadline_alone,
+    nothing_is_released_while_the_link_is_down,
+    a_lost_event_costs_one_poll_interval,
+    an_overdue_job_ends_stale,
+    a_restart_sends_again_what_was_being_sent,
+    a_new_link_asks_for_everything_in_flight,
+    the_window_bounds_what_is_under_way,
+    a_guest_serves_its_own_jobs_only,
+    cancelled_in_time_is_never_sent,
+    strange_messages_are_counted,
+    a_stop_stores_what_has_come,
+);
+
+async fn an_immediate_job_runs_to_its_result<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(echo()).await;
+    let post = bench.next_post().await;
+    assert_eq!((&post.job, &post.target), (&id, &Workers::List(vec!["w1".into()])));
+    assert_eq!(bench.job(&id).await.status, JobStatus::Submitting);
+
+    bench.reply(&id, accepted());
+    bench.told(&id, JobStatus::Dispatched).await;
+    bench.reply(&id, stored());
+    bench.told(&id, JobStatus::Started).await;
+    bench.reply(&id, result_ready());
+    assert_eq!(bench.next_get().await.target, Workers::List(vec!["w1".into()]));
+    bench.reply(&id, result());
+    let job = bench.told(&id, JobStatus::Completed).await;
+    assert_eq!((job.posts_sent, job.finished_at), (1, Some(T0)));
+    assert_eq!(bench.store.job_detail(&id).await.expect("readable").expect("there").results.len(), 1);
+    bench.silent().await;
+}
+
+async fn a_delayed_job_is_sent_at_its_time_once<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(echo().at(after(60))).await;
+    bench.silent().await;
+    bench.clock.set(Timestamp::from_micros(after(60).as_micros() - 1));
+    bench.silent().await;
+    assert_eq!(bench.job(&id).await.status, JobStatus::Scheduled);
+    bench.clock.set(after(60));
+    assert_eq!(bench.next_post().await.job, id);
+    bench.silent().await;
+}
+
+async fn the_deadline_starts_at_release<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(echo().timeout(30).at(after(60))).await;
+    bench.settle().await;
+    assert_eq!(bench.job(&id).await.deadline, None);
+    bench.clock.set(after(100));
+    bench.next_post().await;
+    let job = bench.job(&id).await;
+    assert_eq!((job.deadline, job.released_at), (Some(after(130)), Some(after(100))));
+}
+
+async fn lateness_is_judged_by_the_start_deadline_alone<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let patient = bench.add(echo().timeout(1).at(after(60))).await;
+    let on_the_edge = bench.add(echo().at(after(70)).grace(30)).await;
+    let late = bench.add(echo().at(after(60)).grace(30)).await;
+    bench.settle().await;
+    bench.clock.set(after(100));
+    let posted = [bench.next_post().await.job, bench.next_post().await.job];
+    assert!(posted.contains(&patient) && posted.contains(&on_the_edge));
+    let missed = bench.job(&late).await;
+    assert_eq!((missed.status, missed.posts_sent, missed.deadline), (JobStatus::Missed, 0, None));
+    bench.silent().await;
+}
+
+async fn nothing_is_released_while_the_link_is_down<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    bench.link_lost().await;
+    let patient = bench.add(echo().at(after(60))).await;
+    let hasty = bench.add(echo().at(after(60)).grace(30)).await;
+    let immediate = bench.add(echo()).await;
+    bench.settle().await;
+    bench.clock.set(after(91));
+    bench.told(&hasty, JobStatus::Missed).await;
+    assert_eq!(bench.job(&patient).await.status, JobStatus::Scheduled);
+    assert_eq!(bench.job(&immediate).await.status, JobStatus::New);
+    bench.silent().await;
+    bench.link_up().await;
+    let posted = [bench.next_post().await.job, bench.next_post().await.job];
+    assert!(posted.contains(&patient) && posted.contains(&immediate));
+    bench.silent().await;
+}
+
+/// Adds a job and brings it to STARTED.
+async fn started<S: Store>(bench: &mut Bench<S>, timeout: u64) -> JobId {
+    let id = bench.add(echo().timeout(timeout)).await;
+    bench.next_post().await;
+    bench.reply(&id, accepted());
+    bench.reply(&id, stored());
+    bench.told(&id, JobStatus::Started).await;
+    id
+}
+
+async fn a_lost_event_costs_one_poll_interval<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = started(&mut bench, 600).await;
+    bench.clock.set(Timestamp::from_micros(after(10).as_micros() - 1));
+    bench.silent().await;
+    bench.clock.set(after(10));
+    assert_eq!(bench.next_get().await.job, id);
+    bench.silent().await;
+    bench.clock.set(after(20));
+    assert_eq!(bench.next_get().await.job, id);
+}
+
+async fn an_overdue_job_ends_stale<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = started(&mut bench, 5).await;
+    bench.clock.set(after(5));
+    let job = bench.told(&id, JobStatus::Stale).await;
+    assert!(job.errors[0].contains("5 s after the release"), "{:?}", job.errors);
+    bench.reply(&id, result());
+    bench.silent().await;
+    assert_eq!(bench.job(&id).await.status, JobStatus::Stale);
+}
+
+async fn a_restart_sends_again_what_was_being_sent<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let in_flight = started(&mut bench, 600).await;
+    let unanswered = bench.add(echo()).await;
+    bench.next_post().await;
+    let overdue = bench.add(echo().at(after(3600))).await;
+    bench.settle().await;
+    let store = bench.stop().await;
+
+    let mut bench = Bench::start(store, ManualClock::at(after(60)), Config::default());
+    bench.silent().await;
+    bench.link_up().await;
+    let post = bench.next_post().await;
+    assert_eq!(post.job, unanswered);
+    assert_eq!(bench.job(&unanswered).await.posts_sent, 2);
+    assert_eq!(bench.next_get().await.job, in_flight);
+    bench.silent().await;
+    assert_eq!(bench.job(&overdue).await.status, JobStatus::Scheduled);
+}
+
+async fn a_new_link_asks_for_everything_in_flight<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = started(&mut bench, 600).await;
+    bench.link_lost().await;
+    bench.silent().await;
+    bench.link_up().await;
+    assert_eq!(bench.next_get().await.job, id);
+    bench.silent().await;
+}
+
+async fn the_window_bounds_what_is_under_way<S: Store>(store: Arc<S>) {
+    let config = Config { window: 2, ..Config::default() };
+    let mut bench = Bench::start(store, ManualClock::at(T0), config);
+    bench.link_up().await;
+    for _ in 0..3 {
+        bench.add(echo()).await;
+    }
+    let first = bench.next_post().await.job;
+    bench.next_post().await;
+    bench.silent().await;
+    bench.reply(&first, accepted());
+    bench.next_post().await;
+    bench.silent().await;
+}
+
+async fn a_guest_serves_its_own_jobs_only<S: Store>(store: Arc<S>) {
+    let config = Config { scope: Scope::Jobs(Vec::new()), ..Config::default() };
+    let mut bench = Bench::start(store, ManualClock::at(T0), config);
+    bench.link_up().await;
+    bench.add(echo()).await;
+    let own = bench.add(echo()).await;
+    bench.silent().await;
+    bench.control.serve(own.clone());
+    assert_eq!(bench.next_post().await.job, own);
+    bench.silent().await;
+}
+
+async fn cancelled_in_time_is_never_sent<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(echo().at(after(60))).await;
+    let moved = bench.add(echo().at(after(60))).await;
+    bench.store.job_cancel(T0, &id).await.expect("cancelled");
+    bench.store.job_reschedule(T0, &moved, after(120)).await.expect("moved");
+    bench.control.wake();
+    bench.clock.set(after(60));
+    bench.silent().await;
+    bench.clock.set(after(120));
+    assert_eq!(bench.next_post().await.job, moved);
+    bench.silent().await;
+    assert_eq!(bench.job(&id).await.status, JobStatus::Cancelled);
+}
+
+async fn strange_messages_are_counted<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    bench.say(Inbound::Stray("garbage".into()));
+    bench.reply(&JobId::generate(T0), stored());
+    let id = started(&mut bench, 600).await;
+    bench.reply(&id, stored());
+    bench.silent().await;
+    let health = bench.control.health().borrow().clone();
+    assert_eq!((health.strays, health.ignored), (2, 1));
+}
+
+async fn a_stop_stores_what_has_come<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = started(&mut bench, 600).await;
+    bench.reply(&id, result());
+    bench.told(&id, JobStatus::Completed).await;
+    let next = bench.add(echo()).await;
+    let _: Request = bench.next().await;
+    let store = bench.stop().await;
+    assert_eq!(store.job_find(&next).await.expect("readable").expect("there").status, JobStatus::Submitting);
+}
+
+/// What one process adds, the owner's process sends: it sees the change without being told.
+#[tokio::test]
+async fn a_job_of_another_process_is_seen() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mut bench = Bench::up(Arc::new(open(folder.path()).await)).await;
+    bench.silent().await;
+    let other = open(folder.path()).await;
+    let job = norfab_model::Limits::default().check_job(T0, echo()).expect("valid");
+    other.job_add(T0, &job).await.expect("added");
+    bench.clock.advance(Duration::from_millis(500));
+    assert_eq!(&bench.next_post().await.job, job.id());
+}
