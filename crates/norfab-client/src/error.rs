@@ -1,0 +1,85 @@
+//! What can go wrong with a client, one variant for each thing that a caller can do about it.
+
+use std::path::PathBuf;
+
+use norfab_dispatch::ControlError;
+use norfab_model::{JobId, StoreError, ValidationError};
+use norfab_store::StoreOpenError;
+
+use crate::{Holder, InventoryError};
+
+/// What can go wrong with a client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// What was asked for is beyond the limits.
+    #[error(transparent)]
+    Invalid(#[from] ValidationError),
+    /// The job database refused, or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The job database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] StoreOpenError),
+    /// The inventory cannot be used.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// Name, endpoint or keys cannot be used.
+    #[error(transparent)]
+    Nfp(#[from] norfab_nfp::Error),
+    /// A folder or file beside the database cannot be made or locked.
+    #[error("cannot use {}", path.display())]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another process dispatches for this database.
+    #[error(
+        "another process {}dispatches for this database (it holds {}); stop it, or use another client name",
+        .holder.as_ref().map(|holder| format!("(PID {}) ", holder.pid)).unwrap_or_default(), lock.display()
+    )]
+    Owned {
+        /// The locked file.
+        lock: PathBuf,
+        /// What is known of the other process.
+        holder: Option<Holder>,
+    },
+    /// Neither a folder nor a database was given.
+    #[error("give a NorFab folder, or the path of a database of its own")]
+    NoPlace,
+    /// Nothing says how the broker is reached.
+    #[error("give a NorFab folder with an inventory, or the broker's endpoint")]
+    NoBroker,
+    /// A job with a time was to start now.
+    #[error("this job has a time; use schedule_job for it, or leave the time out")]
+    TimeGiven,
+    /// A job without a time was to start later.
+    #[error("this job has no time; give it one, or use submit_job to start it now")]
+    NoTime,
+    /// A worker asks nothing.
+    #[error("worker {worker:?} asks nothing for job {job} at the moment")]
+    NoQuestion {
+        /// The job.
+        job: JobId,
+        /// The worker.
+        worker: String,
+    },
+    /// Only the process that dispatches speaks to the workers.
+    #[error("this process does not dispatch at the moment; answer in the one that does")]
+    NotDispatching,
+    /// No answer of the broker in time.
+    #[error("the fabric was not reached: {reason}")]
+    Unreachable {
+        /// What is known of the cause.
+        reason: String,
+    },
+    /// The dispatcher has ended.
+    #[error(transparent)]
+    Dispatch(#[from] ControlError),
+    /// The client was shut down.
+    #[error("the client was shut down; open it again")]
+    Closed,
+}

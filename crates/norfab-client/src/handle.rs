@@ -1,0 +1,203 @@
+//! A handle to one job: its outcome, what happens to it as it happens, and the answers to its questions.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use norfab_model::{Clock, Job, JobDetail, JobEvent, JobId, JobStatus, Json, Results, Store};
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::ClientError;
+use crate::client::Shared;
+use crate::watch::Seen;
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "status", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Outcome {
+    /// Every worker answered. A task that failed is an answer, see [`WorkerResult`](crate::WorkerResult).
+    Completed {
+        /// What each worker answered.
+        results: Results,
+    },
+    /// It could not be handed over, or could not be read.
+    Failed {
+        /// Why.
+        errors: Vec<String>,
+        /// What came all the same.
+        results: Results,
+    },
+    /// Its deadline passed.
+    Stale {
+        /// Who did not answer.
+        errors: Vec<String>,
+        /// What came, and a result with status `timeout` for each worker that did not answer.
+        results: Results,
+    },
+    /// It was withdrawn before its time.
+    Cancelled,
+    /// It could not start before its start deadline.
+    Missed,
+}
+
+impl Outcome {
+    /// The outcome of a job that has ended; None for one that has not.
+    #[must_use]
+    pub fn of(detail: JobDetail) -> Option<Self> {
+        let JobDetail { job, results, .. } = detail;
+        match job.status {
+            JobStatus::Completed => Some(Self::Completed { results }),
+            JobStatus::Failed => Some(Self::Failed { errors: job.errors, results }),
+            JobStatus::Stale => Some(Self::Stale { errors: job.errors, results }),
+            JobStatus::Cancelled => Some(Self::Cancelled),
+            JobStatus::Missed => Some(Self::Missed),
+            _ => None,
+        }
+    }
+}
+
+/// One thing that happened to a job.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Update {
+    /// It is in another status; this is the job as it now is.
+    Status(Box<Job>),
+    /// An event was stored: a worker's, or the client's own.
+    Event(Box<JobEvent>),
+}
+
+/// A handle to one job. Dropping it changes nothing for the job.
+#[derive(Debug)]
+pub struct JobHandle<S, C> {
+    id: JobId,
+    shared: Arc<Shared<S, C>>,
+    seen: watch::Receiver<Seen>,
+    last_event: i64,
+    last_status: Option<JobStatus>,
+    waiting: VecDeque<Update>,
+}
+
+impl<S: Store, C: Clock> JobHandle<S, C> {
+    /// Begins to watch a job, which need not be there yet.
+    pub(crate) fn new(id: JobId, shared: Arc<Shared<S, C>>) -> Self {
+        let seen = shared.watchers.subscribe(&id);
+        Self { id, shared, seen, last_event: 0, last_status: None, waiting: VecDeque::new() }
+    }
+
+    /// The job's identity.
+    #[must_use]
+    pub fn id(&self) -> &JobId {
+        &self.id
+    }
+
+    /// The job as it is now.
+    ///
+    /// # Errors
+    /// [`ClientError::Store`] when it is gone or cannot be read.
+    pub async fn job(&self) -> Result<Job, ClientError> {
+        self.shared.find(&self.id).await
+    }
+
+    /// Waits until the job has ended.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`] when the client is shut down before; [`ClientError::Store`] when the job cannot be read.
+    pub async fn outcome(&mut self) -> Result<Outcome, ClientError> {
+        loop {
+            let told = self.seen.borrow_and_update().job.clone();
+            let job = match told {
+                Some(job) => job,
+                None => self.job().await?,
+            };
+            if job.status.is_terminal() {
+                let detail = self.shared.detail(&self.id).await?;
+                if let Some(outcome) = Outcome::of(detail) {
+                    return Ok(outcome);
+                }
+            }
+            self.seen.changed().await.map_err(|_| ClientError::Closed)?;
+        }
+    }
+
+    /// What happened next: every event of the job from its beginning on, and every change of its status, as they come.
+    /// None when the job has ended and all was told. Safe to drop while it waits.
+    ///
+    /// # Errors
+    /// As [`outcome`](Self::outcome).
+    pub async fn next_update(&mut self) -> Result<Option<Update>, ClientError> {
+        loop {
+            if let Some(update) = self.waiting.pop_front() {
+                return Ok(Some(update));
+            }
+            if self.last_status.is_some_and(JobStatus::is_terminal) {
+                return Ok(None);
+            }
+            let told = self.seen.borrow_and_update().job.clone();
+            if !self.look(told).await? {
+                self.seen.changed().await.map_err(|_| ClientError::Closed)?;
+            }
+        }
+    }
+
+    /// Reads what is new and tells whether there was anything.
+    async fn look(&mut self, told: Option<Job>) -> Result<bool, ClientError> {
+        // The job first: events stored before its end are then never overlooked.
+        let job = match told {
+            Some(job) => job,
+            None => self.job().await?,
+        };
+        // A status comes before the events that were stored since; the end comes after all of them.
+        if !job.status.is_terminal() {
+            self.note_status(&job);
+        }
+        let events = self.shared.store.event_list(&self.id, self.last_event, EVENTS_AT_ONCE).await?;
+        let more = events.len() >= EVENTS_AT_ONCE as usize;
+        for event in events {
+            self.last_event = event.id;
+            self.waiting.push_back(Update::Event(Box::new(event)));
+        }
+        if job.status.is_terminal() && !more {
+            self.note_status(&job);
+        }
+        Ok(!self.waiting.is_empty())
+    }
+
+    fn note_status(&mut self, job: &Job) {
+        if self.last_status.replace(job.status) != Some(job.status) {
+            self.waiting.push_back(Update::Status(Box::new(job.clone())));
+        }
+    }
+
+    /// Answers a worker's question. NorFab confirms an answer by an event only, and drops one that comes too late.
+    ///
+    /// # Errors
+    /// [`ClientError::NoQuestion`] when that worker asks nothing, [`ClientError::NotDispatching`] when another process
+    /// serves the job.
+    pub async fn send_response(&self, worker: &str, value: Json) -> Result<(), ClientError> {
+        let (job, request) = self.question(worker).await?;
+        self.send(job, worker, request.answer(value))
+    }
+
+    /// Turns a worker's question down.
+    ///
+    /// # Errors
+    /// As [`send_response`](Self::send_response).
+    pub async fn cancel_request(&self, worker: &str) -> Result<(), ClientError> {
+        let (job, request) = self.question(worker).await?;
+        self.send(job, worker, request.cancel())
+    }
+
+    async fn question(&self, worker: &str) -> Result<(Job, norfab_model::InputRequest), ClientError> {
+        let job = self.job().await?;
+        match job.pending_inputs.get(worker).cloned() {
+            Some(request) => Ok((job, request)),
+            None => Err(ClientError::NoQuestion { job: self.id.clone(), worker: worker.to_owned() }),
+        }
+    }
+
+    fn send(&self, job: Job, worker: &str, answer: norfab_model::InputAnswer) -> Result<(), ClientError> {
+        let control = self.shared.control().ok_or(ClientError::NotDispatching)?;
+        Ok(control.answer(job.uuid, job.service, worker.to_owned(), answer)?)
+    }
+}
+
+const EVENTS_AT_ONCE: u32 = 1000;

@@ -1,0 +1,80 @@
+//! Who waits for which job, and how they hear of changes: the store is the truth, a watcher is only told to look.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use norfab_model::{Job, JobId};
+use tokio::sync::watch;
+
+/// What a watcher was last told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    /// Grows with everything that happens to the job.
+    pub(crate) version: u64,
+    /// The job as of its last change, if that was told.
+    pub(crate) job: Option<Job>,
+}
+
+/// The watched jobs of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Watchers {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    jobs: HashMap<JobId, watch::Sender<Seen>>,
+    closed: bool,
+}
+
+impl Watchers {
+    /// Begins to watch a job. Do this before reading its state, and no change can fall in between.
+    pub(crate) fn subscribe(&self, id: &JobId) -> watch::Receiver<Seen> {
+        let mut table = self.table();
+        if table.closed {
+            // A receiver without sender: whoever waits on it is told at once that nothing will come.
+            return watch::Sender::<Seen>::default().subscribe();
+        }
+        table.jobs.entry(id.clone()).or_default().subscribe()
+    }
+
+    /// Tells how a job is now.
+    pub(crate) fn job_changed(&self, job: Job) {
+        let mut table = self.table();
+        let ended = job.status.is_terminal();
+        let id = job.uuid.clone();
+        let Some(sender) = table.jobs.get(&id) else { return };
+        sender.send_modify(|seen| {
+            seen.version += 1;
+            seen.job = Some(job);
+        });
+        if ended || sender.receiver_count() == 0 {
+            table.jobs.remove(&id);
+        }
+    }
+
+    /// Tells that there is a new event of a job.
+    pub(crate) fn event_stored(&self, id: &JobId) {
+        if let Some(sender) = self.table().jobs.get(id) {
+            sender.send_modify(|seen| seen.version += 1);
+        }
+    }
+
+    /// The jobs that somebody watches.
+    pub(crate) fn watched(&self) -> Vec<JobId> {
+        let mut table = self.table();
+        table.jobs.retain(|_, sender| sender.receiver_count() > 0);
+        table.jobs.keys().cloned().collect()
+    }
+
+    /// Ends all watching: nobody will tell any more.
+    pub(crate) fn close(&self) {
+        let mut table = self.table();
+        table.closed = true;
+        table.jobs.clear();
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
