@@ -1,0 +1,108 @@
+//! The commands, and what they share: where the database lies, how a client is opened, how a command ends.
+
+mod database;
+mod demo;
+mod follow;
+mod job;
+mod questions;
+mod run;
+mod workers;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use norfab_client::{Client, ClientBuilder, Role, read_inventory};
+
+use crate::args::{Cli, Command, DbCommand, Globals, JobCommand};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::signals::{Signals, StopSignal};
+
+/// How a command ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// As it should.
+    Done,
+    /// The job did not end well.
+    JobFailed,
+    /// It was stopped, and there was nothing to wait for.
+    Stopped(StopSignal),
+}
+
+impl Verdict {
+    /// The exit code.
+    #[must_use]
+    pub(crate) fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Done => 0,
+            Self::JobFailed => 1,
+            Self::Stopped(signal) => signal.exit_code(),
+        })
+    }
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// [`Failure`]; nothing was said of it yet.
+pub(crate) async fn execute(cli: Cli, out: &Output) -> Result<Verdict, Failure> {
+    let mut signals = Signals::catch().map_err(Failure::Signals)?;
+    let site = Site(cli.globals);
+    match cli.command {
+        Command::Demo => demo::demo(out, &mut signals).await,
+        Command::Run => run::run(&site, out, &mut signals).await,
+        Command::Job(JobCommand::Run(args)) => job::run(&site, args, out, &mut signals).await,
+        Command::Job(JobCommand::Schedule(args)) => job::schedule(&site, args, out, &mut signals).await,
+        Command::Job(JobCommand::List(args)) => job::list(&site, args, out).await,
+        Command::Job(JobCommand::Show(args)) => job::show(&site, args, out).await,
+        Command::Job(JobCommand::Cancel(args)) => job::cancel(&site, args, out).await,
+        Command::Job(JobCommand::Reschedule(args)) => job::reschedule(&site, args, out).await,
+        Command::Workers(args) => workers::workers(&site, args, out, &mut signals).await,
+        Command::Db(DbCommand::Info) => database::info(&site, out).await,
+        Command::Db(DbCommand::Migrate) => database::migrate(&site, out).await,
+    }
+}
+
+/// Where the command works: the folder, the client's name, the broker.
+#[derive(Debug)]
+pub(crate) struct Site(Globals);
+
+impl Site {
+    /// A client to be built for this place.
+    fn builder(&self, role: Role) -> ClientBuilder {
+        let builder = Client::builder()
+            .folder(&self.0.base_dir)
+            .name(&self.0.client)
+            .role(role)
+            .connect_timeout(self.0.connect_timeout);
+        match &self.0.broker {
+            Some(endpoint) => builder.endpoint(endpoint),
+            None => builder,
+        }
+    }
+
+    /// The database file, whether it is there or not.
+    fn database(&self) -> Result<PathBuf, Failure> {
+        Ok(self.builder(Role::ReadOnly).database_path()?)
+    }
+
+    /// The database file, which must be there.
+    fn existing_database(&self) -> Result<PathBuf, Failure> {
+        let path = self.database()?;
+        if path.exists() { Ok(path) } else { Err(Failure::NoDatabase { path }) }
+    }
+
+    /// A client on a database that must be there.
+    async fn open_existing(&self, role: Role) -> Result<Client, Failure> {
+        self.existing_database()?;
+        Ok(self.builder(role).build().await?)
+    }
+
+    /// A client that may make the database, but not in a folder that was mistyped.
+    async fn open(&self, role: Role) -> Result<Client, Failure> {
+        if self.0.broker.is_none() && !self.database()?.exists() {
+            read_inventory(&self.0.base_dir).map_err(norfab_client::ClientError::from)?;
+        }
+        Ok(self.builder(role).build().await?)
+    }
+}

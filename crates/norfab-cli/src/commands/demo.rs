@@ -1,0 +1,234 @@
+//! `norfab demo`: a fabric in this process, an immediate and a delayed job, and both lives as they happen. It needs
+//! nothing and leaves nothing behind.
+
+use std::time::Duration;
+
+use norfab_client::{
+    Client, ClientError, Clock, Job, JobDetail, JobStatus, LinkState, NewJob, Role, Security, SystemClock, Timestamp,
+    Update, Workers,
+};
+use norfab_loopback::{Loopback, LoopbackConfig};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::Verdict;
+use super::follow::Countdown;
+use super::job::not_well;
+use super::questions::Handle;
+use crate::failure::Failure;
+use crate::output::{Moments, Output, Stream, Tint, elapsed, event_line, of_status, plain, status_line};
+use crate::signals::{Signals, StopSignal};
+
+/// How far ahead the delayed job is.
+const AHEAD: u32 = 3;
+/// Both jobs have ended long before; otherwise something is wrong, and that is said.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Shows it all.
+pub(crate) async fn demo(out: &Output, signals: &mut Signals) -> Result<Verdict, Failure> {
+    let folder = TempDir::with_prefix("norfab-demo-").map_err(Failure::Temporary)?;
+    let fabric = Loopback::start(LoopbackConfig::default(), SystemClock)
+        .await
+        .map_err(|error| Failure::Demo(error.to_string()))?;
+    let database = folder.path().join("demo.db");
+    let client = Client::builder()
+        .database(&database)
+        .name("demo")
+        .endpoint(fabric.endpoint())
+        .security(Security::Plain)
+        .role(Role::Owner)
+        .build()
+        .await?;
+    out.print(&format!(
+        "A broker and two workers run in this process, at {}.\nThe client keeps its jobs in {}.\n",
+        fabric.endpoint(),
+        database.display()
+    ))?;
+    let shown = Show::new(out).play(&client, signals).await;
+    client.shutdown().await;
+    fabric.shutdown().await;
+    folder.close().map_err(Failure::Temporary)?;
+    match shown? {
+        Some(signal) => Ok(Verdict::Stopped(signal)),
+        None => Ok(Verdict::Done),
+    }
+}
+
+/// One of the two jobs.
+#[derive(Debug)]
+struct Life {
+    name: &'static str,
+    handle: Handle,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    GoesOn,
+    Over,
+}
+
+impl Life {
+    fn new(name: &'static str, handle: Handle) -> Self {
+        Self { name, handle, state: State::GoesOn }
+    }
+
+    /// What happens next to it; nothing any more when it is over.
+    async fn next(&mut self) -> Result<Option<Update>, ClientError> {
+        match self.state {
+            State::GoesOn => self.handle.next_update().await,
+            State::Over => std::future::pending().await,
+        }
+    }
+}
+
+/// The telling of it.
+#[derive(Debug)]
+struct Show<'a> {
+    out: &'a Output,
+    began: Timestamp,
+    countdown: Option<Countdown>,
+    /// Until when to count down in lines, where nothing can be drawn.
+    due: Option<Timestamp>,
+}
+
+impl<'a> Show<'a> {
+    fn new(out: &'a Output) -> Self {
+        Self { out, began: SystemClock.now(), countdown: None, due: None }
+    }
+
+    /// Adds both jobs and tells their lives; gives the signal that broke it off, if one did.
+    async fn play(mut self, client: &Client, signals: &mut Signals) -> Result<Option<StopSignal>, Failure> {
+        link_up(client).await?;
+        let now = SystemClock.now();
+        let greeting = json!({"message": "good morning"});
+        let later =
+            NewJob::new("demo", "echo").workers(Workers::Any).kwargs(greeting).at(now.plus_seconds(AHEAD)).grace(30);
+        let steps = NewJob::new("demo", "emit").kwargs(json!({"n": 3, "interval": 0.2}));
+        let mut delayed = Life::new("delayed", client.schedule_job(later).await?);
+        let mut immediate = Life::new("immediate", client.submit_job(steps).await?);
+        let stopped = self.tell_both(&mut delayed, &mut immediate, signals).await?;
+        self.out.clear_bar();
+        if stopped.is_some() {
+            return Ok(stopped);
+        }
+        let immediate = client.get_job(immediate.handle.id()).await?;
+        let delayed = client.get_job(delayed.handle.id()).await?;
+        self.out.result(&json!({"immediate": immediate, "delayed": delayed}), || closing(&immediate, &delayed))?;
+        match [&immediate, &delayed].into_iter().find_map(not_well) {
+            Some(why) => Err(Failure::Demo(why)),
+            None => Ok(None),
+        }
+    }
+
+    async fn tell_both(
+        &mut self,
+        delayed: &mut Life,
+        immediate: &mut Life,
+        signals: &mut Signals,
+    ) -> Result<Option<StopSignal>, Failure> {
+        let limit = self.began.saturating_add(LONGEST);
+        while delayed.state == State::GoesOn || immediate.state == State::GoesOn {
+            tokio::select! {
+                update = delayed.next() => self.update(delayed, update?)?,
+                update = immediate.next() => self.update(immediate, update?)?,
+                signal = signals.next() => return Ok(Some(signal)),
+                () = self.tick() => self.count_down()?,
+                () = tokio::time::sleep(limit.since(SystemClock.now())) => {
+                    return Err(Failure::Demo(format!("the jobs did not end within {} s", LONGEST.as_secs())));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn update(&mut self, life: &mut Life, update: Option<Update>) -> Result<(), Failure> {
+        match update {
+            Some(Update::Status(job)) => self.status(life.name, &job),
+            // What the client notes of itself is told by the statuses already.
+            Some(Update::Event(event)) if event.data.as_str() == "{}" => Ok(()),
+            Some(Update::Event(event)) => self.say(life.name, &event_line(&event)),
+            None => {
+                life.state = State::Over;
+                Ok(())
+            }
+        }
+    }
+
+    fn status(&mut self, name: &str, job: &Job) -> Result<(), Failure> {
+        match (job.status, job.scheduled_for) {
+            (JobStatus::Scheduled, Some(at)) => {
+                self.say(name, &status_line(job, &Moments::now(), Stream::Stdout))?;
+                self.countdown = Countdown::until(at, "  the delayed job starts", self.out);
+                self.due = Some(at);
+                Ok(())
+            }
+            (_, Some(_)) if self.due.take().is_some() => {
+                self.out.clear_bar();
+                self.countdown = None;
+                self.say(name, &status_line(job, &Moments::now(), Stream::Stdout))
+            }
+            _ => self.say(name, &status_line(job, &Moments::now(), Stream::Stdout)),
+        }
+    }
+
+    /// Ten times a second where a countdown is drawn, else at each full second before the time.
+    async fn tick(&self) {
+        let Some(due) = self.due else { return std::future::pending().await };
+        let left = due.since(SystemClock.now());
+        let pause = match self.countdown {
+            Some(_) => Duration::from_millis(100),
+            None if left.is_zero() => return std::future::pending().await,
+            None => Duration::from_nanos(u64::from(left.subsec_nanos())) + Duration::from_millis(1),
+        };
+        tokio::time::sleep(pause).await;
+    }
+
+    fn count_down(&self) -> Result<(), Failure> {
+        let now = SystemClock.now();
+        match (&self.countdown, self.due) {
+            (Some(countdown), _) => {
+                countdown.draw(now);
+                Ok(())
+            }
+            (None, Some(due)) if due > now => {
+                let seconds = due.since(now).as_secs_f64().ceil();
+                self.say("delayed", &format!("starts in {seconds} s"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn say(&self, name: &str, what: &str) -> Result<(), Failure> {
+        let at = elapsed(SystemClock.now().since(self.began));
+        let name = Tint::Quiet.on(Stream::Stdout, format!("{name:9}"));
+        self.out.print(&format!("{at:>10}  {name}  {what}"))
+    }
+}
+
+async fn link_up(client: &Client) -> Result<(), Failure> {
+    let Some(mut health) = client.watch_health() else { return Ok(()) };
+    let up = health.wait_for(|health| health.link == LinkState::Up);
+    match tokio::time::timeout(LONGEST, up).await {
+        Ok(Ok(_)) => Ok(()),
+        _ => Err(Failure::Demo("the broker in this process did not answer".to_owned())),
+    }
+}
+
+/// The last words.
+fn closing(immediate: &JobDetail, delayed: &JobDetail) -> String {
+    let line = |name: &str, detail: &JobDetail| {
+        let job = &detail.job;
+        let workers: Vec<_> = job.workers_completed.iter().map(String::as_str).collect();
+        let status = of_status(job.status).on(Stream::Stdout, job.status);
+        let lateness = job.scheduled_for.zip(job.released_at).map(|(due, released)| {
+            format!(", released {:.1} ms after its time", released.since(due).as_secs_f64() * 1000.0)
+        });
+        format!("{name:9}  {status} by {}{}", plain(&workers.join(" and ")), lateness.unwrap_or_default())
+    };
+    format!(
+        "\n{}\n{}\n\nNow with a NorFab of your own: norfab --base-dir DIR workers, where DIR holds inventory.yaml.",
+        line("immediate", immediate),
+        line("delayed", delayed)
+    )
+}
