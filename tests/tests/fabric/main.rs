@@ -1,0 +1,9 @@
+//! The client on the real NorFab, with CURVE and without.
+
+#[macro_use]
+mod common;
+
+mod adoption;
+mod delayed;
+mod immediate;
+mod keys;
