@@ -2,7 +2,7 @@
 //!
 //! The rooms, in reading order: [`Timestamp`] and the ids; [`JobStatus`] with the table of transitions; [`NewJob`], what
 //! a caller asks for, [`Limits`], what it may ask for, and [`Job`], what is kept; [`decide`] and [`expire`], what a reply
-//! or a deadline changes; [`Store`], [`Broker`] and [`Clock`], the ports through which a dispatcher sees the world.
+//! or a deadline changes; [`Trigger`], [`Zone`] and [`jitter`](fn@jitter), when things recur; [`Store`], [`Broker`] and [`Clock`], the ports through which a dispatcher sees the world.
 //!
 //! Nothing here waits, logs or reads a clock: `now` is always handed in.
 
@@ -13,17 +13,22 @@
 )]
 
 mod id;
+mod jitter;
 mod job;
 mod json;
 mod payload;
 mod port;
 mod reply;
 mod status;
+mod text;
 mod timestamp;
+mod trigger;
 mod validate;
 mod workers;
+mod zone;
 
 pub use id::{IdError, JobId, ScheduleId};
+pub use jitter::jitter;
 pub use job::{
     Job, JobCursor, JobDetail, JobEvent, JobFilter, JobPage, JobStats, NewJob, Origin, Results, Start, UnreadableJob,
     ValidJob,
@@ -38,6 +43,9 @@ pub use reply::{
     Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire, failed_result,
 };
 pub use status::{JobStatus, UnknownStatus};
+pub use text::one_line;
 pub use timestamp::{Timestamp, TimestampError};
+pub use trigger::{Interval, Occurrences, Trigger, TriggerError};
 pub use validate::{Limits, ValidationError};
 pub use workers::{Workers, WorkersError};
+pub use zone::{Zone, ZoneError};

