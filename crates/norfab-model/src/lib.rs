@@ -1,8 +1,11 @@
-//! Jobs of a NorFab client as plain data, and the rules they live by as pure functions.
+//! Jobs and schedules of a NorFab client as plain data, and the rules they live by as pure functions.
 //!
-//! The rooms, in reading order: [`Timestamp`] and the ids; [`JobStatus`] with the table of transitions; [`NewJob`], what
-//! a caller asks for, [`Limits`], what it may ask for, and [`Job`], what is kept; [`decide`] and [`expire`], what a reply
-//! or a deadline changes; [`Trigger`], [`Zone`] and [`jitter`](fn@jitter), when things recur; [`Store`], [`Broker`] and [`Clock`], the ports through which a dispatcher sees the world.
+//! The rooms, in reading order: [`Timestamp`] and the ids; [`JobStatus`] with the table of transitions; [`NewJob`],
+//! what a caller asks for, [`Limits`], what it may ask for, and [`Job`], what is kept; [`decide`] and [`expire`],
+//! what a reply or a deadline changes. Then schedules: [`Trigger`] and [`Zone`]; [`NewSchedule`] and [`Schedule`]
+//! with its states, policies and calls; [`jitter`](fn@jitter) and [`plan_due`], what becomes of the occurrences that
+//! are due. At last [`Store`], [`Broker`] and [`Clock`], the ports through which a dispatcher sees
+//! the world.
 //!
 //! Nothing here waits, logs or reads a clock: `now` is always handed in.
 
@@ -17,13 +20,16 @@ mod jitter;
 mod job;
 mod json;
 mod payload;
+mod plan;
 mod port;
 mod reply;
+mod schedule;
 mod status;
 mod text;
 mod timestamp;
 mod trigger;
 mod validate;
+mod word;
 mod workers;
 mod zone;
 
@@ -35,6 +41,7 @@ pub use job::{
 };
 pub use json::Json;
 pub use payload::{UnsafePayload, check_payload};
+pub use plan::{Plan, plan_due};
 pub use port::{
     Applied, AppliedReplies, Broker, BrokerError, Claimed, Clock, Connection, Inbound, InputAnswer, InputVerdict, Link,
     NextDue, Poll, Post, Recovered, Released, Request, Scope, Store, StoreError,
@@ -42,10 +49,17 @@ pub use port::{
 pub use reply::{
     Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire, failed_result,
 };
+pub use schedule::{
+    ActiveJob, Begin, Coalesce, Effect, LastOutcome, Managed, MissedJobs, NewSchedule, Overlap, OverlapPolicy, Patch,
+    PlannedJob, RunNow, SLEEP_CAP_SECONDS, Schedule, ScheduleCall, ScheduleCounters, ScheduleCursor, ScheduleDetail,
+    ScheduleError, ScheduleFilter, ScheduleKey, SchedulePage, SchedulePatch, ScheduleState, ScheduleView,
+    ScheduleWarning, UnreadableSchedule, Upcoming, Updated, ValidSchedule, Verdict, run_failed,
+};
 pub use status::{JobStatus, UnknownStatus};
 pub use text::one_line;
 pub use timestamp::{Timestamp, TimestampError};
 pub use trigger::{Interval, Occurrences, Trigger, TriggerError};
 pub use validate::{Limits, ValidationError};
+pub use word::UnknownWord;
 pub use workers::{Workers, WorkersError};
 pub use zone::{Zone, ZoneError};

@@ -3,11 +3,16 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::{IdError, JobId, Json, NewJob, Start, Timestamp, UnsafePayload, ValidJob, Workers, check_payload};
+use crate::{
+    IdError, Interval, JobId, Json, NewJob, Start, Timestamp, UnsafePayload, ValidJob, Workers, ZoneError,
+    check_payload,
+};
+
+mod schedule;
 
 const DAY: u64 = 86_400;
 
-/// The bounds of jobs. The defaults are generous; a client may be given tighter or wider ones.
+/// The bounds of jobs and schedules. The defaults are generous; a client may be given tighter or wider ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a service or task name. Default 255.
@@ -18,7 +23,14 @@ pub struct Limits {
     pub timeout_seconds: u32,
     /// Seconds of a misfire grace. Default 31,536,000 (a year).
     pub misfire_grace_seconds: u32,
-    /// How far ahead a job may be scheduled. Default 3,653 days (ten years).
+    /// Seconds of an interval. Default 315,619,200 (ten years), which is also the most that an
+    /// [`Interval`](crate::Interval) can have.
+    pub interval_seconds: u32,
+    /// Seconds of jitter. Default 86,400 (a day).
+    pub jitter_seconds: u32,
+    /// Jobs of one schedule that may be unfinished at a time. Default 1,000.
+    pub max_instances: u32,
+    /// How far ahead a job may be scheduled, a schedule begin or end. Default 3,653 days (ten years).
     pub ahead: Duration,
     /// How far in the past the time of a new job may lie. Default one day.
     pub behind: Duration,
@@ -33,6 +45,9 @@ impl Default for Limits {
             payload_bytes: 16 << 20,
             timeout_seconds: 604_800,
             misfire_grace_seconds: 31_536_000,
+            interval_seconds: Interval::MAX_SECONDS,
+            jitter_seconds: 86_400,
+            max_instances: 1000,
             ahead: Duration::from_secs(3653 * DAY),
             behind: Duration::from_secs(DAY),
             forbidden_tasks: Vec::new(),
@@ -40,14 +55,14 @@ impl Default for Limits {
     }
 }
 
-/// What is wrong with a job that a caller asks for. Values of arguments are never part of it.
+/// What is wrong with a job or a schedule that a caller asks for. Values of arguments are never part of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValidationError {
     /// A name is empty, too long or has control characters.
     #[error("{field} must have 1 to {limit} bytes and no control characters, but it is {given:?}")]
     Name {
-        /// `service`, `task` or `workers`.
+        /// `service`, `task`, `workers` or `name`.
         field: &'static str,
         /// What was given, its first 300 characters.
         given: String,
@@ -96,8 +111,10 @@ pub enum ValidationError {
         limit: u32,
     },
     /// A time too far ahead.
-    #[error("scheduled_for is {given}, more than {days} days ahead{}", milliseconds_hint(*.as_milliseconds))]
+    #[error("{field} is {given}, more than {days} days ahead{}", milliseconds_hint(*.as_milliseconds))]
     TooFarAhead {
+        /// `scheduled_for`, `start_at` or `end_at`.
+        field: &'static str,
         /// What was given.
         given: Timestamp,
         /// The most days ahead.
@@ -131,6 +148,61 @@ pub enum ValidationError {
         /// The pattern that forbids it.
         pattern: String,
     },
+    /// The name of a schedule begins or ends with a blank: it would look like another one.
+    #[error("name must not begin or end with a blank, but it is {given:?}")]
+    NameEdges {
+        /// What was given, its first 300 characters.
+        given: String,
+    },
+    /// The name of a schedule that would be taken for an identity.
+    #[error("name looks like a UUID: {given:?}; choose one that cannot be taken for a schedule's identity")]
+    NameLikeUuid {
+        /// What was given.
+        given: String,
+    },
+    /// A zone that there is not.
+    #[error(transparent)]
+    Zone(#[from] ZoneError),
+    /// Too much jitter.
+    #[error("jitter_seconds must be 0 to {limit} whole seconds, but it is {given}")]
+    Jitter {
+        /// What was given.
+        given: u64,
+        /// The most seconds.
+        limit: u32,
+    },
+    /// Jitter that would reach the next occurrence.
+    #[error("jitter_seconds is {given}, and must be smaller than the interval of {interval} s")]
+    JitterNotBelowInterval {
+        /// What was given.
+        given: u64,
+        /// Seconds of the interval.
+        interval: u32,
+    },
+    /// A number of instances outside its bounds.
+    #[error("max_instances must be 1 to {limit}, but it is {given}")]
+    Instances {
+        /// What was given.
+        given: u64,
+        /// The most.
+        limit: u32,
+    },
+    /// A schedule that ends before it begins.
+    #[error("end_at ({end_at}) must be after start_at ({start_at})")]
+    EndNotAfterStart {
+        /// Where it begins, rounded up to a whole second.
+        start_at: Timestamp,
+        /// Where it ends.
+        end_at: Timestamp,
+    },
+    /// A schedule without an occurrence to come.
+    #[error("nothing is to come: the next occurrence would be at {next}, after end_at ({end_at})")]
+    NothingToCome {
+        /// The first occurrence after now, if there were no end.
+        next: Timestamp,
+        /// Where it ends.
+        end_at: Timestamp,
+    },
     /// The chosen identity cannot be one.
     #[error(transparent)]
     Id(#[from] IdError),
@@ -146,10 +218,7 @@ impl Limits {
     /// # Errors
     /// The first [`ValidationError`] found.
     pub fn check_job(&self, now: Timestamp, job: NewJob) -> Result<ValidJob, ValidationError> {
-        self.check_name("service", &job.service)?;
-        self.check_name("task", &job.task)?;
-        self.check_workers(&job.workers)?;
-        self.check_forbidden(&job.service, &job.task)?;
+        self.check_target(&job.service, &job.task, &job.workers)?;
         self.check_payload(&job.args, &job.kwargs)?;
         let timeout = seconds("timeout", job.timeout, self.timeout_seconds)?;
         let (scheduled_for, start_deadline) = match job.start {
@@ -183,16 +252,7 @@ impl Limits {
         scheduled_for: Timestamp,
         start_deadline: Option<Timestamp>,
     ) -> Result<(), ValidationError> {
-        let latest = now.saturating_add(self.ahead);
-        if scheduled_for > latest {
-            let reading = Timestamp::from_micros(scheduled_for.as_micros() / 1000);
-            let plausible = reading <= latest && reading >= now.saturating_sub(self.behind);
-            return Err(ValidationError::TooFarAhead {
-                given: scheduled_for,
-                days: self.ahead.as_secs() / DAY,
-                as_milliseconds: plausible.then_some(reading),
-            });
-        }
+        self.check_ahead(now, "scheduled_for", scheduled_for)?;
         if scheduled_for < now.saturating_sub(self.behind) {
             return Err(ValidationError::TooFarBehind { given: scheduled_for, hours: self.behind.as_secs() / 3600 });
         }
@@ -204,11 +264,29 @@ impl Limits {
         }
     }
 
+    fn check_ahead(&self, now: Timestamp, field: &'static str, given: Timestamp) -> Result<(), ValidationError> {
+        let latest = now.saturating_add(self.ahead);
+        if given <= latest {
+            return Ok(());
+        }
+        let reading = Timestamp::from_micros(given.as_micros() / 1000);
+        let plausible = reading <= latest && reading >= now.saturating_sub(self.behind);
+        let (days, as_milliseconds) = (self.ahead.as_secs() / DAY, plausible.then_some(reading));
+        Err(ValidationError::TooFarAhead { field, given, days, as_milliseconds })
+    }
+
     fn start_deadline(&self, at: Timestamp, grace: Option<u64>) -> Result<Option<Timestamp>, ValidationError> {
         grace
             .map(|given| seconds("misfire_grace_seconds", given, self.misfire_grace_seconds))
             .map(|grace| grace.map(|seconds| at.plus_seconds(seconds)))
             .transpose()
+    }
+
+    fn check_target(&self, service: &str, task: &str, workers: &Workers) -> Result<(), ValidationError> {
+        self.check_name("service", service)?;
+        self.check_name("task", task)?;
+        self.check_workers(workers)?;
+        self.check_forbidden(service, task)
     }
 
     fn check_name(&self, field: &'static str, name: &str) -> Result<(), ValidationError> {

@@ -1,0 +1,112 @@
+//! What the last look at a due schedule came to: kept on its row, shown to people.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Coalesce;
+use crate::Timestamp;
+
+/// What became of the occurrences that were due when a schedule was last looked at. As JSON it stands in the column
+/// `last_outcome`. Each of them is in exactly one of the counts below `due`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastOutcome {
+    /// When it was looked at.
+    pub when: Timestamp,
+    /// The policy by which it was decided.
+    pub coalesce: Coalesce,
+    /// Occurrences that were due.
+    pub due: u64,
+    /// Those that became NEW jobs.
+    pub created: u64,
+    /// Those that another of them stands for.
+    pub coalesced: u64,
+    /// Those beyond their grace.
+    pub missed: u64,
+    /// Those that found no room beside unfinished jobs.
+    pub skipped: u64,
+    /// Those that had their job already: the clock had gone back over them.
+    #[serde(default)]
+    pub passed_over: u64,
+    /// Those that stay due for the next pass, since the budget of this one was spent.
+    #[serde(default)]
+    pub remaining: u64,
+}
+
+impl LastOutcome {
+    /// Reads the column. It only informs: what cannot be read is as good as nothing.
+    #[must_use]
+    pub fn from_column(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The text of the column.
+    #[must_use]
+    pub fn to_column(&self) -> String {
+        // Numbers, a word and a time: it has a JSON form always.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for LastOutcome {
+    /// `6 due: 1 created (latest), 5 coalesced`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let created = if self.coalesced > 0 { format!("created ({})", self.coalesce) } else { "created".to_owned() };
+        let counts = [
+            (self.created, created.as_str()),
+            (self.coalesced, "coalesced"),
+            (self.missed, "missed (beyond the grace)"),
+            (self.skipped, "skipped (an earlier job was unfinished)"),
+            (self.passed_over, "passed over (had a job already)"),
+            (self.remaining, "left for the next pass"),
+        ];
+        let parts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        write!(f, "{} due: {}", self.due, parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(coalesce: Coalesce, due: u64, created: u64) -> LastOutcome {
+        let when = Timestamp::from_seconds(1_795_996_800);
+        LastOutcome { when, coalesce, due, created, coalesced: 0, missed: 0, skipped: 0, passed_over: 0, remaining: 0 }
+    }
+
+    #[track_caller]
+    fn check(outcome: LastOutcome, shown: &str) {
+        assert_eq!(outcome.to_string(), shown);
+        assert_eq!(LastOutcome::from_column(&outcome.to_column()), Some(outcome));
+    }
+
+    #[test]
+    fn shown() {
+        use Coalesce::{All, Earliest, Latest};
+        check(LastOutcome { coalesced: 5, ..outcome(Latest, 6, 1) }, "6 due: 1 created (latest), 5 coalesced");
+        check(LastOutcome { coalesced: 5, ..outcome(Earliest, 6, 1) }, "6 due: 1 created (earliest), 5 coalesced");
+        check(outcome(Latest, 1, 1), "1 due: 1 created");
+        check(
+            LastOutcome { coalesced: 5, missed: 1, ..outcome(Latest, 6, 0) },
+            "6 due: 5 coalesced, 1 missed (beyond the grace)",
+        );
+        check(
+            LastOutcome { skipped: 5, ..outcome(All, 6, 1) },
+            "6 due: 1 created, 5 skipped (an earlier job was unfinished)",
+        );
+        check(LastOutcome { remaining: 3, ..outcome(All, 6, 3) }, "6 due: 3 created, 3 left for the next pass");
+        check(LastOutcome { passed_over: 1, ..outcome(All, 1, 0) }, "1 due: 1 passed over (had a job already)");
+    }
+
+    #[test]
+    fn column() {
+        let text = outcome(Coalesce::Latest, 1, 1).to_column();
+        assert!(
+            text.starts_with(r#"{"when":"2026-11-30T00:00:00Z","coalesce":"latest","due":1,"created":1,"#),
+            "{text}"
+        );
+        for unreadable in ["", "{}", "null", r#"{"when":7}"#] {
+            assert_eq!(LastOutcome::from_column(unreadable), None);
+        }
+    }
+}
