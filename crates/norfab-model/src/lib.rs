@@ -4,7 +4,7 @@
 //! what a caller asks for, [`Limits`], what it may ask for, and [`Job`], what is kept; [`decide`] and [`expire`],
 //! what a reply or a deadline changes. Then schedules: [`Trigger`] and [`Zone`]; [`NewSchedule`] and [`Schedule`]
 //! with its states, policies and calls; [`jitter`](fn@jitter) and [`plan_due`], what becomes of the occurrences that
-//! are due. At last [`Store`], [`Broker`] and [`Clock`], the ports through which a dispatcher sees
+//! are due. At last [`Store`], [`ScheduleStore`], [`Broker`] and [`Clock`], the ports through which a dispatcher sees
 //! the world.
 //!
 //! Nothing here waits, logs or reads a clock: `now` is always handed in.
@@ -44,7 +44,8 @@ pub use payload::{UnsafePayload, check_payload};
 pub use plan::{Plan, plan_due};
 pub use port::{
     Applied, AppliedReplies, Broker, BrokerError, Claimed, Clock, Connection, Inbound, InputAnswer, InputVerdict, Link,
-    NextDue, Poll, Post, Recovered, Released, Request, Scope, Store, StoreError,
+    Materialize, Materialized, NextDue, Poll, Post, Quarantined, Realigned, Recovered, Released, Request,
+    ScheduleOutcome, ScheduleStore, Scope, Store, StoreError,
 };
 pub use reply::{
     Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire, failed_result,

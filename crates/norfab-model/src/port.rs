@@ -1,7 +1,11 @@
-//! The three ports of the dispatcher: where jobs are kept, how the fabric is reached, and what time it is. Each has more
-//! than one real implementer.
+//! The ports of the dispatcher: where jobs and schedules are kept, how the fabric is reached, and what time it is.
+//! Each has more than one real implementer.
+
+mod schedule;
 
 use std::future::Future;
+
+pub use schedule::{Materialize, Materialized, Quarantined, Realigned, ScheduleOutcome, ScheduleStore};
 
 use crate::{
     FabricEvent, InputRequest, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Json, Reply,
