@@ -25,14 +25,15 @@ mod apply;
 mod life;
 mod pass;
 mod query;
+mod schedule;
 mod support;
 
-use norfab_model::Store;
+use norfab_model::{ScheduleStore, Store};
 
 /// One database, on which several handles may be open.
 pub trait Database {
     /// The store under test.
-    type Store: Store;
+    type Store: Store + ScheduleStore;
 
     /// Opens one more handle, which shares nothing with the others but the database. A handle that was closed before may
     /// be followed by a new one, as after a restart.
@@ -110,5 +111,21 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             events_come_in_their_order
             own_events_tell_of_delayed_jobs_only
             everything_is_counted;
+        schedule:
+            a_schedule_comes_back_to_the_letter
+            a_name_is_taken_once
+            the_same_schedule_is_added_once
+            an_unknown_schedule_is_none_or_an_error
+            a_pause_is_passed_over
+            a_change_of_timing_moves_the_cursor_at_once
+            what_is_deleted_is_history
+            what_is_disabled_makes_nothing
+            run_by_hand_it_takes_no_occurrence
+            run_by_hand_it_keeps_to_its_overlap_policy
+            a_forbidden_task_is_not_run_by_hand
+            schedules_are_listed_page_by_page
+            unfinished_jobs_are_counted
+            a_change_of_a_schedule_is_seen_by_others
+            jobs_of_schedules_live_as_others_do;
     }
 }

@@ -1,8 +1,8 @@
 //! The job database of the NorFab client: [`SqliteStore`], one file that the Python client can open too, and
 //! [`MemoryStore`], which behaves alike and keeps nothing.
 //!
-//! Both are a [`Store`](norfab_model::Store); both carry out the same pure steps, and both pass [`conformance`], which a
-//! store of your own can be held against as well.
+//! Both are a [`Store`](norfab_model::Store) and a [`ScheduleStore`](norfab_model::ScheduleStore); both carry out the same
+//! pure steps, and both pass [`conformance`], which a store of your own can be held against as well.
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -11,6 +11,7 @@
 )]
 
 pub mod conformance;
+mod materialize;
 mod memory;
 mod sqlite;
 mod transition;

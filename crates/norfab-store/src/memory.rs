@@ -2,16 +2,17 @@
 //! no file.
 
 mod data;
+mod schedule;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use norfab_model::{
     AppliedReplies, Claimed, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Link, NextDue,
-    Poll, Recovered, Released, Reply, Results, Scope, Store, StoreError, Timestamp, ValidJob,
+    Poll, Recovered, Released, Reply, Scope, Store, StoreError, Timestamp, ValidJob,
 };
 
-use self::data::{Data, Row, in_scope};
+use self::data::{Data, in_scope};
 use crate::transition::{self, BATCH, MOST_UNFINISHED};
 
 /// A job store in memory.
@@ -84,12 +85,8 @@ impl Store for MemoryStore {
         if data.numbers.contains_key(job.id()) {
             return Err(StoreError::JobExists(job.id().clone()));
         }
-        let number = data.rows.last_key_value().map_or(1, |(last, _)| last + 1);
         let row = job.row(now);
-        data.numbers.insert(row.uuid.clone(), number);
-        let (args, kwargs) = (job.args().clone(), job.kwargs().clone());
-        data.touched = true;
-        data.rows.insert(number, Row { job: row.clone(), args, kwargs, results: Results::new() });
+        data.insert(row.clone(), job.args().clone(), job.kwargs().clone());
         let event = transition::added(&row, now);
         data.log(event);
         Ok(row)
@@ -216,8 +213,11 @@ impl Store for MemoryStore {
         let mut given_up = Vec::new();
         for number in numbers {
             let Some(row) = data.rows.get_mut(&number) else { continue };
+            let before = row.job.status;
             if let Some(event) = transition::give_up(&mut row.job, now, reason) {
                 given_up.push(row.job.clone());
+                let failed = transition::failed_run(before, &row.job, &row.results).cloned();
+                data.count_failed(failed);
                 data.log([event]);
             }
         }

@@ -17,6 +17,7 @@ mod migrate;
 mod open;
 mod pass;
 mod row;
+mod schedule;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use norfab_model::{
-    Change, Ignored, Job, JobEvent, JobId, JobStatus, Json, Link, Poll, Post, Reply, ReplyKind, Results, Timestamp,
-    decide, expire, failed_result,
+    Change, Ignored, Job, JobEvent, JobId, JobStatus, Json, Link, MissedJobs, Poll, Post, Reply, ReplyKind, Results,
+    ScheduleId, Timestamp, decide, expire, failed_result, run_failed,
 };
 
 /// How many delayed jobs one call releases, and how many one call expires. What is left is due at once.
@@ -40,6 +40,17 @@ pub(crate) fn added(job: &Job, now: Timestamp) -> Option<JobEvent> {
         };
         event(&job.uuid, now, "INFO", &message)
     })
+}
+
+/// What is noted of the MISSED job that stands for occurrences beyond their grace.
+pub(crate) fn missed_occurrences(job: &Job, now: Timestamp, missed: &MissedJobs) -> JobEvent {
+    event(&job.uuid, now, "WARNING", &missed.to_string())
+}
+
+/// The schedule of a job that has ended and was not ended `before`, when that counts as a failed run.
+pub(crate) fn failed_run<'a>(before: JobStatus, job: &'a Job, results: &Results) -> Option<&'a ScheduleId> {
+    let schedule = job.schedule_id.as_ref().filter(|_| !before.is_terminal())?;
+    run_failed(job.status, results.values()).then_some(schedule)
 }
 
 /// Releases a delayed job that is due while the link is up, or marks it missed when its start deadline has passed.
@@ -231,6 +242,12 @@ impl Fold {
     /// Whether the row is to be written.
     pub(crate) fn changed(&self) -> bool {
         self.results_changed || self.job != self.before
+    }
+
+    /// The schedule that has one more failed run by this.
+    pub(crate) fn failed_run(&self) -> Option<&ScheduleId> {
+        let none = Results::new();
+        failed_run(self.before.status, &self.job, self.results.as_ref().unwrap_or(&none))
     }
 
     fn note_times(&mut self, now: Timestamp) {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use norfab_model::{
-    FabricEvent, FabricEventKind, InputRequest, Job, JobDetail, JobId, JobStatus, Json, Limits, Link, NewJob, Reply,
-    ReplyKind, Scope, Store, Timestamp, ValidJob, Workers,
+    FabricEvent, FabricEventKind, InputRequest, Interval, Job, JobDetail, JobId, JobStatus, Json, Limits, Link,
+    Materialize, Materialized, NewJob, NewSchedule, Reply, ReplyKind, Schedule, ScheduleId, ScheduleKey, ScheduleStore,
+    Scope, Store, Timestamp, Trigger, ValidJob, ValidSchedule, Workers,
 };
 
 /// When every case begins.
@@ -147,4 +148,46 @@ pub(super) async fn in_status(store: &impl Store, status: JobStatus) -> JobId {
     }
     assert_eq!(find(store, &uuid).await.status, status, "the way into the status");
     uuid
+}
+
+pub(super) fn limits() -> Limits {
+    Limits::default()
+}
+
+pub(super) fn trigger(seconds: u64) -> Trigger {
+    Interval::new(seconds).expect("an interval").into()
+}
+
+/// A schedule every so many seconds for one worker.
+pub(super) fn every(seconds: u64) -> NewSchedule {
+    NewSchedule::new("dummy", "echo", trigger(seconds)).workers(Workers::One("w1".to_owned()))
+}
+
+pub(super) fn valid_schedule(now: Timestamp, new: NewSchedule) -> ValidSchedule {
+    limits().check_schedule(now, new).expect("the case asks for a valid schedule")
+}
+
+pub(super) async fn add_schedule(store: &impl ScheduleStore, now: Timestamp, new: NewSchedule) -> Schedule {
+    store.schedule_add(&valid_schedule(now, new)).await.expect("the schedule is added")
+}
+
+pub(super) async fn schedule(store: &impl ScheduleStore, id: &ScheduleId) -> Schedule {
+    let found = store.schedule_find(&ScheduleKey::Id(id.clone())).await.expect("the store answers");
+    found.expect("the schedule is there").schedule
+}
+
+/// A look at all that is due, with a budget of 100.
+pub(super) async fn pass(store: &impl ScheduleStore, now: Timestamp) -> Materialized {
+    pass_with(store, now, 100, &[]).await
+}
+
+/// A look at what is due but for these schedules, with a budget.
+pub(super) async fn pass_with(
+    store: &impl ScheduleStore,
+    now: Timestamp,
+    budget_left: u32,
+    seen: &[ScheduleId],
+) -> Materialized {
+    let request = Materialize { now, limits: &limits(), budget_left, batch: 1000, seen };
+    store.schedule_materialize_due(request).await.expect("the store materialises")
 }

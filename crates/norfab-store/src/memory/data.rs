@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use norfab_model::{
-    Applied, AppliedReplies, Job, JobCursor, JobEvent, JobFilter, JobId, JobPage, Json, Link, Reply, Results, Scope,
-    StoreError, Timestamp,
+    Applied, AppliedReplies, Job, JobCursor, JobEvent, JobFilter, JobId, JobPage, Json, Link, Reply, Results,
+    ScheduleId, Scope, StoreError, Timestamp,
 };
+
+use super::schedule::ScheduleRow;
 
 use crate::transition::{self, Fold, MOST_RESULT_BYTES, Stored, needs_results};
 
@@ -15,6 +17,8 @@ pub(super) struct Data {
     pub(super) rows: BTreeMap<i64, Row>,
     pub(super) numbers: HashMap<JobId, i64>,
     pub(super) events: Vec<JobEvent>,
+    /// By row number, as the jobs are.
+    pub(super) schedules: BTreeMap<i64, ScheduleRow>,
     /// Changes by any handle.
     pub(super) changes: i64,
     /// Whether the handle that holds the data has changed anything.
@@ -27,6 +31,14 @@ pub(super) struct Row {
     pub(super) args: Json,
     pub(super) kwargs: Json,
     pub(super) results: Results,
+}
+
+/// Whether a job was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inserted {
+    Yes,
+    /// It, or its occurrence, is there.
+    No,
 }
 
 /// Whether a job is served.
@@ -56,6 +68,31 @@ impl Data {
 
     fn next_event(&self) -> i64 {
         i64::try_from(self.events.len()).unwrap_or(i64::MAX).saturating_add(1)
+    }
+
+    /// Counts a failed run, when it is one of a schedule.
+    pub(super) fn count_failed(&mut self, schedule: Option<ScheduleId>) {
+        let row = schedule.and_then(|id| self.schedules.values_mut().find(|row| row.schedule.uuid == id));
+        if let Some(row) = row {
+            let counters = &mut row.schedule.counters;
+            counters.failed_runs = counters.failed_runs.saturating_add(1);
+        }
+    }
+
+    /// Adds a job unless it is there, or the occurrence that it is of.
+    pub(super) fn insert(&mut self, job: Job, args: Json, kwargs: Json) -> Inserted {
+        let occurrence = |job: &Job| job.schedule_id.clone().zip(job.scheduled_for);
+        let new = occurrence(&job);
+        if self.numbers.contains_key(&job.uuid)
+            || new.is_some() && self.rows.values().any(|row| occurrence(&row.job) == new)
+        {
+            return Inserted::No;
+        }
+        let number = self.rows.last_key_value().map_or(1, |(last, _)| last + 1);
+        self.numbers.insert(job.uuid.clone(), number);
+        self.rows.insert(number, Row { job, args, kwargs, results: Results::new() });
+        self.touched = true;
+        Inserted::Yes
     }
 
     /// The rows that `key` gives a place, in the order of their places and then of their age, at most `limit`.
@@ -92,10 +129,12 @@ impl Data {
 
     pub(super) fn expire(&mut self, number: i64, now: Timestamp) -> Option<Job> {
         let row = self.rows.get_mut(&number)?;
-        let stored = Stored(Ok(row.results.clone()));
+        let (before, stored) = (row.job.status, Stored(Ok(row.results.clone())));
         let (event, results) = transition::expire_job(&mut row.job, stored, now)?;
+        let failed = transition::failed_run(before, &row.job, &results).cloned();
         row.results = results;
         let job = row.job.clone();
+        self.count_failed(failed);
         self.log([event]);
         Some(job)
     }
@@ -130,6 +169,7 @@ impl Data {
             self.events.push(event.clone());
         }
         self.touched |= changed || !fold.events.is_empty();
+        self.count_failed(fold.failed_run().cloned());
         if let Some(row) = self.rows.get_mut(&number) {
             row.job = fold.job.clone();
             if let Some(results) = fold.results.filter(|_| fold.results_changed) {

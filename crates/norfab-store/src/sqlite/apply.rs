@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
-use norfab_model::{Applied, AppliedReplies, JobEvent, JobId, Reply, StoreError, Timestamp};
+use norfab_model::{Applied, AppliedReplies, JobEvent, JobId, Reply, ScheduleId, StoreError, Timestamp};
 
 use super::encode::{self, ChangedRow};
 use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted};
 use super::local_time::LocalTime;
+use super::schedule::count_failed_in_tx;
 use super::{Shared, storage};
 use crate::transition::{Fold, needs_results};
 
@@ -44,6 +45,7 @@ pub(super) async fn job_apply(
             let outcome = sqlx::query_file!("sql/job/apply.sql", rows, blob).execute(&mut *tx).await;
             load::all_written(&outcome.map_err(storage(DOING))?, changes.len(), DOING)?;
         }
+        count_failed_in_tx(&mut tx, folds.failed_runs(), DOING).await?;
         event_add_in_tx(&mut tx, shared.codec, folds.events(), DOING).await?;
         tx.commit().await.map_err(storage(DOING))?;
     }
@@ -101,6 +103,11 @@ impl Folds {
             });
         }
         Ok((rows, blob))
+    }
+
+    /// The schedules that have a failed run more, as often as they have.
+    fn failed_runs(&self) -> Vec<ScheduleId> {
+        self.folds.iter().filter_map(|(_, fold)| fold.failed_run().cloned()).collect()
     }
 
     fn events(&mut self) -> impl Iterator<Item = &mut JobEvent> {

@@ -118,6 +118,12 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(code(error), Some(5 | 6))
 }
 
+/// What SQLite says when a rule of a table stopped a statement: SQLITE_CONSTRAINT.
+pub(super) fn constraint(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Option<String> {
+    let error = error.downcast_ref::<sqlx::Error>().filter(|error| code(error) == Some(19))?;
+    Some(error.as_database_error()?.message().to_owned())
+}
+
 /// SQLite's primary result code.
 fn code(error: &sqlx::Error) -> Option<i32> {
     let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use norfab_model::{Job, JobId, StoreError, Timestamp};
+use norfab_model::{Job, JobId, Results, StoreError, Timestamp};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteQueryResult;
 use tracing::warn;
@@ -11,7 +11,9 @@ use tracing::warn;
 use super::encode::{self, ChangedRow, UnreadableRow};
 use super::local_time::LocalTime;
 use super::row::{Cell, Row, Unreadable};
+use super::schedule::{count_failed_in_tx, schedule_of};
 use super::storage;
+use crate::transition;
 
 /// Which rows to load, and what of them.
 #[derive(Debug, Default)]
@@ -113,7 +115,7 @@ pub(super) fn all_written(outcome: &SqliteQueryResult, expected: usize, doing: &
     Err(storage(doing)(format!("{written} rows changed, not {expected}: their status is not the one that was read")))
 }
 
-/// Writes the ends of jobs that were never sent.
+/// Writes the ends of jobs that were never sent, and counts those of schedules that failed.
 pub(super) async fn finish(
     connection: &mut SqliteConnection,
     steps: &[Step],
@@ -121,8 +123,11 @@ pub(super) async fn finish(
     doing: &'static str,
 ) -> Result<(), StoreError> {
     let changes = changes(steps, local).map_err(storage(doing))?;
-    let outcome = sqlx::query_file!("sql/job/finish.sql", changes).execute(connection).await;
-    all_written(&outcome.map_err(storage(doing))?, steps.len(), doing)
+    let outcome = sqlx::query_file!("sql/job/finish.sql", changes).execute(&mut *connection).await;
+    all_written(&outcome.map_err(storage(doing))?, steps.len(), doing)?;
+    let none = Results::new();
+    let failed = steps.iter().filter_map(|step| transition::failed_run(step.before.status, &step.job, &none));
+    count_failed_in_tx(connection, failed.cloned(), doing).await
 }
 
 /// Ends rows that cannot be read, so that they come up in no further pass. The rest of the pass goes on.
@@ -144,11 +149,11 @@ pub(super) async fn fail_unreadable(
     }
     let rows = encode::array(&rows).map_err(storage(doing))?;
     let (seconds, ctime) = (now.as_seconds_f64(), local.ctime());
-    sqlx::query_file!("sql/job/fail_unreadable.sql", rows, seconds, ctime)
-        .execute(connection)
+    let failed = sqlx::query_file_scalar!("sql/job/fail_unreadable.sql", rows, seconds, ctime)
+        .fetch_all(&mut *connection)
         .await
         .map_err(storage(doing))?;
-    Ok(())
+    count_failed_in_tx(connection, failed.iter().filter_map(schedule_of), doing).await
 }
 
 /// An instant that one statement looks up, to be waited for: one between two microseconds becomes the later one, or who

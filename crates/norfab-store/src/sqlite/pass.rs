@@ -9,6 +9,7 @@ use super::encode;
 use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted, fail_unreadable};
 use super::row::Cell;
+use super::schedule::count_failed_in_tx;
 use super::{Shared, scope_parameter, storage};
 use crate::transition::{self, BATCH};
 
@@ -70,11 +71,13 @@ pub(super) async fn job_expire_due(shared: &Shared, now: Timestamp, scope: &Scop
     let wanted = Wanted::rows(&rows).map_err(storage(DOING))?.with_results();
     let (steps, unreadable) = load::steps(wanted.load(&mut tx).await.map_err(storage(DOING))?);
     let (mut expired, mut changes, mut events, mut blob) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut failed = Vec::new();
     for mut step in steps {
         let stored = shared.stored_results(&step.row);
         if let Some((event, results)) = transition::expire_job(&mut step.job, stored, now) {
             let change = step.changed(&local).and_then(|change| change.results(&results, shared.codec, &mut blob));
             changes.push(change.map_err(storage(DOING))?);
+            failed.extend(transition::failed_run(step.before.status, &step.job, &results).cloned());
             events.push(event);
             expired.push(step.job);
         }
@@ -82,6 +85,7 @@ pub(super) async fn job_expire_due(shared: &Shared, now: Timestamp, scope: &Scop
     let changes = encode::array(&changes).map_err(storage(DOING))?;
     let outcome = sqlx::query_file!("sql/job/apply.sql", changes, blob).execute(&mut *tx).await;
     load::all_written(&outcome.map_err(storage(DOING))?, expired.len(), DOING)?;
+    count_failed_in_tx(&mut tx, failed, DOING).await?;
     fail_unreadable(&mut tx, now, &local, &unreadable, DOING).await?;
     event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
     tx.commit().await.map_err(storage(DOING))?;

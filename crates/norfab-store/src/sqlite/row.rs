@@ -119,7 +119,7 @@ impl Cell {
     }
 
     /// The workers that are asked for. Nothing is nobody, as for the Python client; a word without quotes is one.
-    fn workers(&self) -> Result<Option<Workers>, Wrong> {
+    pub(super) fn workers(&self) -> Result<Option<Workers>, Wrong> {
         match self.optional_text()? {
             None | Some("") => Ok(None),
             Some(text) if text.starts_with(['"', '[']) => {

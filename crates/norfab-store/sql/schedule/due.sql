@@ -1,0 +1,27 @@
+-- The active schedules that are due (?1), the earliest first, at most ?3 of them, without those of ?2; and those whose
+-- due time is no instant, which would never come up.
+SELECT "row" AS "row!: i64"
+FROM (
+    SELECT rowid AS "row"
+    FROM job_schedules INDEXED BY schedules_due
+    WHERE state = 'ACTIVE' AND next_due_at <= ?1 AND uuid NOT IN (SELECT value FROM json_each(?2))
+    ORDER BY next_due_at, rowid
+    LIMIT ?3
+)
+UNION ALL
+SELECT "row"
+FROM (
+    SELECT rowid AS "row"
+    FROM job_schedules INDEXED BY schedules_due
+    WHERE state = 'ACTIVE' AND next_due_at IS NULL
+    LIMIT ?3
+)
+UNION ALL
+SELECT "row"
+FROM (
+    SELECT rowid AS "row"
+    FROM job_schedules INDEXED BY schedules_due
+    WHERE state = 'ACTIVE' AND next_due_at >= ''
+    LIMIT ?3
+)
+LIMIT ?3

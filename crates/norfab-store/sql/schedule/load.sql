@@ -1,0 +1,45 @@
+-- The schedules with these row numbers (?1) or UUIDs (?2), the oldest first; their arguments only when asked for (?3).
+SELECT
+    job_schedules.rowid AS "row!: i64",
+    uuid AS "uuid!: Cell",
+    name AS "name!: Cell",
+    service AS "service!: Cell",
+    task AS "task!: Cell",
+    CASE WHEN ?3 THEN args END AS "args!: Cell",
+    CASE WHEN ?3 THEN kwargs END AS "kwargs!: Cell",
+    workers AS "workers!: Cell",
+    timeout AS "timeout!: Cell",
+    trigger_type AS "trigger_type!: Cell",
+    trigger_config AS "trigger_config!: Cell",
+    timezone AS "timezone!: Cell",
+    start_at AS "start_at!: Cell",
+    end_at AS "end_at!: Cell",
+    anchor_at AS "anchor_at!: Cell",
+    jitter_seconds AS "jitter_seconds!: Cell",
+    next_run_at AS "next_run_at!: Cell",
+    next_due_at AS "next_due_at!: Cell",
+    last_run_at AS "last_run_at!: Cell",
+    state AS "state!: Cell",
+    "coalesce" AS "coalesce!: Cell",
+    misfire_grace_seconds AS "misfire_grace_seconds!: Cell",
+    overlap_policy AS "overlap_policy!: Cell",
+    max_instances AS "max_instances!: Cell",
+    created_at AS "created_at!: Cell",
+    updated_at AS "updated_at!: Cell",
+    deleted_at AS "deleted_at!: Cell",
+    revision AS "revision!: Cell",
+    total_runs AS "total_runs!: Cell",
+    failed_runs AS "failed_runs!: Cell",
+    missed_runs AS "missed_runs!: Cell",
+    overlap_skips AS "overlap_skips!: Cell",
+    coalesced_runs AS "coalesced_runs!: Cell",
+    passed_over AS "passed_over!: Cell",
+    last_error AS "last_error!: Cell",
+    last_outcome AS "last_outcome!: Cell"
+FROM job_schedules
+WHERE job_schedules.rowid IN (
+    SELECT value FROM json_each(?1)
+    UNION ALL
+    SELECT named.rowid FROM job_schedules AS named WHERE named.uuid IN (SELECT value FROM json_each(?2))
+)
+ORDER BY job_schedules.rowid

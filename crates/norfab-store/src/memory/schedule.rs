@@ -1,0 +1,268 @@
+//! The schedules on plain maps.
+
+use std::collections::HashSet;
+
+use norfab_model::{
+    ActiveJob, Effect, JobId, Json, Limits, Managed, Materialize, Materialized, Overlap, Realigned, RunNow, Schedule,
+    ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
+    SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, Timestamp, ValidSchedule,
+};
+
+use super::MemoryStore;
+use super::data::{Data, Inserted};
+use crate::materialize::{Batch, Due, PlannedRow, Settled};
+
+#[derive(Debug)]
+pub(super) struct ScheduleRow {
+    pub(super) schedule: Schedule,
+    args: Json,
+    kwargs: Json,
+}
+
+impl Data {
+    fn schedule_number(&self, id: &ScheduleId) -> Option<i64> {
+        self.schedules.iter().find(|(_, row)| row.schedule.uuid == *id).map(|(number, _)| *number)
+    }
+
+    fn schedule_mut(&mut self, id: &ScheduleId) -> Result<&mut ScheduleRow, ScheduleError> {
+        let row = self.schedules.values_mut().find(|row| row.schedule.uuid == *id);
+        row.ok_or_else(|| ScheduleError::Unknown(ScheduleKey::Id(id.clone())))
+    }
+
+    fn schedule_by(&self, key: &ScheduleKey) -> Option<&ScheduleRow> {
+        self.schedules.values().find(|row| match key {
+            ScheduleKey::Id(id) => row.schedule.uuid == *id,
+            ScheduleKey::Name(name) => has_name(&row.schedule, name),
+        })
+    }
+
+    fn view(&self, schedule: &Schedule) -> ScheduleView {
+        ScheduleView { schedule: schedule.clone(), active_jobs: self.active(&schedule.uuid).count() as u64 }
+    }
+
+    /// The unfinished jobs of a schedule, the oldest first.
+    fn active(&self, id: &ScheduleId) -> impl Iterator<Item = ActiveJob> {
+        let of_schedule = self.rows.values().map(|row| &row.job).filter(|job| job.schedule_id.as_ref() == Some(id));
+        of_schedule.filter(|job| !job.status.is_terminal()).map(|job| ActiveJob {
+            uuid: job.uuid.clone(),
+            since: job.released_at.or(job.created_at).unwrap_or(Timestamp::EPOCH),
+        })
+    }
+
+    /// Refuses a schedule whose name another one has.
+    fn refuse_taken_name(&self, schedule: &Schedule) -> Result<(), ScheduleError> {
+        let Some(name) = &schedule.name else { return Ok(()) };
+        let mut others = self.schedules.values().map(|row| &row.schedule).filter(|other| other.uuid != schedule.uuid);
+        match others.find(|other| has_name(other, name)) {
+            Some(existing) => Err(ScheduleError::NameTaken { existing: Box::new(existing.clone()) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Carries out a call that leaves the rule as it is.
+    fn change_schedule(
+        &mut self,
+        id: &ScheduleId,
+        call: impl FnOnce(&Schedule) -> Result<Managed, ScheduleError>,
+    ) -> Result<Managed, ScheduleError> {
+        let row = self.schedule_mut(id)?;
+        let managed = call(&row.schedule)?;
+        if managed.effect == Effect::Changed {
+            row.schedule = managed.schedule.clone();
+            self.touched = true;
+        }
+        Ok(managed)
+    }
+
+    /// The active schedules whose due time a condition accepts, the earliest first.
+    fn active_schedules(&self, accepts: impl Fn(Timestamp) -> bool) -> Vec<i64> {
+        let due = self.schedules.iter().filter_map(|(number, row)| {
+            let next = row.schedule.next.filter(|_| row.schedule.state == ScheduleState::Active)?;
+            accepts(next.due).then_some((next.due, *number))
+        });
+        let mut due: Vec<_> = due.collect();
+        due.sort_unstable();
+        due.into_iter().map(|(_, number)| number).collect()
+    }
+
+    fn materialize(&mut self, request: &Materialize<'_>) -> Materialized {
+        let mut numbers = self.active_schedules(|due| due <= request.now);
+        let seen =
+            |number: &i64| self.schedules.get(number).is_some_and(|row| request.seen.contains(&row.schedule.uuid));
+        numbers.retain(|number| !seen(number));
+        let more = numbers.len() > request.batch as usize;
+        numbers.truncate(request.batch as usize);
+        let due = numbers.into_iter().filter_map(|number| {
+            let schedule = self.schedules.get(&number)?.schedule.clone();
+            let unfinished = self.active(&schedule.uuid).count() as u64;
+            Some(Due { number, schedule, unfinished })
+        });
+        let batch = Batch::decide(request, due.collect());
+        let jobs = batch.jobs();
+        let made = self.add_planned(&jobs);
+        let Settled { changed, events, outcome } = batch.settle(jobs, &made);
+        for change in changed {
+            if let Some(row) = self.schedules.get_mut(&change.number) {
+                row.schedule = change.after;
+                self.touched = true;
+            }
+        }
+        self.log(events);
+        Materialized { more, ..outcome }
+    }
+
+    /// Adds jobs; returns those that were not there already.
+    fn add_planned(&mut self, jobs: &[PlannedRow]) -> HashSet<JobId> {
+        let mut made = HashSet::new();
+        for PlannedRow { schedule, job, .. } in jobs {
+            let Some(row) = self.schedules.get(schedule) else { continue };
+            let (args, kwargs) = (row.args.clone(), row.kwargs.clone());
+            if self.insert(job.clone(), args, kwargs) == Inserted::Yes {
+                made.insert(job.uuid.clone());
+            }
+        }
+        made
+    }
+
+    fn list_schedules(&self, filter: &ScheduleFilter) -> SchedulePage {
+        let behind = filter.cursor.map_or(i64::MIN, |ScheduleCursor(number)| number);
+        let page = filter.page_size() as usize;
+        let found = self.schedules.iter().filter(|(number, row)| **number > behind && matches(filter, &row.schedule));
+        let mut found: Vec<(i64, &Schedule)> =
+            found.take(page + 1).map(|(number, row)| (*number, &row.schedule)).collect();
+        let more = found.len() > page;
+        found.truncate(page);
+        SchedulePage {
+            next: found.last().filter(|_| more).map(|(number, _)| ScheduleCursor(*number)),
+            schedules: found.into_iter().map(|(_, schedule)| self.view(schedule)).collect(),
+            unreadable: Vec::new(),
+        }
+    }
+}
+
+/// Whether a schedule has a name still.
+fn has_name(schedule: &Schedule, name: &str) -> bool {
+    schedule.deleted_at.is_none() && schedule.name.as_deref() == Some(name)
+}
+
+fn matches(filter: &ScheduleFilter, schedule: &Schedule) -> bool {
+    let wanted = |wanted: &Option<String>, given: &str| wanted.as_ref().is_none_or(|wanted| wanted == given);
+    schedule.deleted_at.is_none()
+        && (filter.states.is_empty() || filter.states.contains(&schedule.state))
+        && wanted(&filter.service, &schedule.service)
+        && wanted(&filter.task, &schedule.task)
+}
+
+impl ScheduleStore for MemoryStore {
+    async fn schedule_add(&self, valid: &ValidSchedule) -> Result<Schedule, ScheduleError> {
+        let mut data = self.write();
+        let schedule = valid.schedule();
+        if data.schedule_number(&schedule.uuid).is_some() {
+            return Err(ScheduleError::Exists(schedule.uuid.clone()));
+        }
+        data.refuse_taken_name(schedule)?;
+        let number = data.schedules.last_key_value().map_or(1, |(last, _)| last + 1);
+        let (args, kwargs) = (valid.args().clone(), valid.kwargs().clone());
+        data.schedules.insert(number, ScheduleRow { schedule: schedule.clone(), args, kwargs });
+        data.touched = true;
+        Ok(schedule.clone())
+    }
+
+    async fn schedule_find(&self, key: &ScheduleKey) -> Result<Option<ScheduleView>, ScheduleError> {
+        let data = self.read();
+        Ok(data.schedule_by(key).map(|row| data.view(&row.schedule)))
+    }
+
+    async fn schedule_detail(&self, key: &ScheduleKey) -> Result<Option<ScheduleDetail>, ScheduleError> {
+        let data = self.read();
+        Ok(data.schedule_by(key).map(|row| ScheduleDetail {
+            view: data.view(&row.schedule),
+            args: row.args.clone(),
+            kwargs: row.kwargs.clone(),
+        }))
+    }
+
+    async fn schedule_list(&self, filter: &ScheduleFilter) -> Result<SchedulePage, ScheduleError> {
+        Ok(self.read().list_schedules(filter))
+    }
+
+    async fn schedule_pause(&self, now: Timestamp, id: &ScheduleId) -> Result<Managed, ScheduleError> {
+        self.write().change_schedule(id, |schedule| schedule.pause(now))
+    }
+
+    async fn schedule_resume(
+        &self,
+        now: Timestamp,
+        id: &ScheduleId,
+        limits: &Limits,
+    ) -> Result<Managed, ScheduleError> {
+        self.write().change_schedule(id, |schedule| schedule.resume(now, limits))
+    }
+
+    async fn schedule_update(
+        &self,
+        now: Timestamp,
+        id: &ScheduleId,
+        patch: &SchedulePatch,
+        limits: &Limits,
+    ) -> Result<Managed, ScheduleError> {
+        let mut data = self.write();
+        let updated = data.schedule_mut(id)?.schedule.update(now, patch.clone(), limits)?;
+        data.refuse_taken_name(&updated.managed.schedule)?;
+        let row = data.schedule_mut(id)?;
+        row.schedule = updated.managed.schedule.clone();
+        updated.args.into_iter().for_each(|args| row.args = args);
+        updated.kwargs.into_iter().for_each(|kwargs| row.kwargs = kwargs);
+        data.touched = true;
+        Ok(updated.managed)
+    }
+
+    async fn schedule_disable(&self, now: Timestamp, id: &ScheduleId) -> Result<Managed, ScheduleError> {
+        self.write().change_schedule(id, |schedule| schedule.disable(now))
+    }
+
+    async fn schedule_delete(&self, now: Timestamp, id: &ScheduleId) -> Result<Managed, ScheduleError> {
+        self.write().change_schedule(id, |schedule| schedule.delete(now))
+    }
+
+    async fn schedule_run_now(
+        &self,
+        now: Timestamp,
+        id: &ScheduleId,
+        overlap: Overlap,
+        limits: &Limits,
+    ) -> Result<RunNow, ScheduleError> {
+        let mut data = self.write();
+        let active: Vec<ActiveJob> = data.active(id).collect();
+        let row = data.schedule_mut(id)?;
+        let most = row.schedule.max_instances as usize;
+        let run = row.schedule.run_now(now, active.get(..most).unwrap_or(&active), overlap, limits)?;
+        row.schedule = run.schedule.clone();
+        let (args, kwargs) = (row.args.clone(), row.kwargs.clone());
+        data.insert(run.job.clone(), args, kwargs);
+        Ok(run)
+    }
+
+    async fn schedule_materialize_due(&self, request: Materialize<'_>) -> Result<Materialized, ScheduleError> {
+        Ok(self.write().materialize(&request))
+    }
+
+    async fn schedule_realign(&self, now: Timestamp) -> Result<Vec<Realigned>, ScheduleError> {
+        let mut data = self.write();
+        let mut realigned = Vec::new();
+        for number in data.active_schedules(|due| due > now) {
+            let Some(ScheduleRow { schedule, .. }) = data.schedules.get_mut(&number) else { continue };
+            let (Some(from), Some(to)) = (schedule.next, schedule.realigned(now)) else { continue };
+            schedule.next = Some(to);
+            realigned.push(Realigned { schedule: schedule.uuid.clone(), name: schedule.name.clone(), from, to });
+        }
+        data.touched |= !realigned.is_empty();
+        Ok(realigned)
+    }
+
+    async fn schedule_next_due(&self) -> Result<Option<Timestamp>, ScheduleError> {
+        let data = self.read();
+        let active = data.schedules.values().filter(|row| row.schedule.state == ScheduleState::Active);
+        Ok(active.filter_map(|row| row.schedule.next).map(|next| next.due).min())
+    }
+}

@@ -1,0 +1,175 @@
+//! Looking schedules up and listing them, with how many of their jobs are unfinished.
+
+use std::collections::HashMap;
+
+use norfab_model::{
+    Schedule, ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
+    ScheduleState, ScheduleView, StoreError,
+};
+use sqlx::{Connection, SqliteConnection};
+
+use super::failed;
+use super::row::{Row, Unreadable};
+use crate::sqlite::codec::PayloadError;
+use crate::sqlite::row::Cell;
+use crate::sqlite::{Shared, encode, storage};
+
+/// Whether the arguments of a schedule are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Payloads {
+    With,
+    Without,
+}
+
+const LOOK_UP: &str = "look a schedule up";
+
+pub(super) async fn schedule_find(shared: &Shared, key: &ScheduleKey) -> Result<Option<ScheduleView>, ScheduleError> {
+    Ok(look_up(shared, key, Payloads::Without).await?.map(|(_, view)| view))
+}
+
+pub(super) async fn schedule_detail(
+    shared: &Shared,
+    key: &ScheduleKey,
+) -> Result<Option<ScheduleDetail>, ScheduleError> {
+    let Some((row, view)) = look_up(shared, key, Payloads::With).await? else { return Ok(None) };
+    let wrong = |column: &'static str| {
+        let row = &row;
+        move |error: PayloadError| row.unreadable(&format!("its {column} cannot be read: {error}"))
+    };
+    let args = shared.payloads.args(&row.args).map_err(wrong("args"))?;
+    let kwargs = shared.payloads.kwargs(&row.kwargs).map_err(wrong("kwargs"))?;
+    Ok(Some(ScheduleDetail { view, args, kwargs }))
+}
+
+async fn look_up(
+    shared: &Shared,
+    key: &ScheduleKey,
+    payloads: Payloads,
+) -> Result<Option<(Row, ScheduleView)>, ScheduleError> {
+    let mut connection = shared.read(LOOK_UP).await?;
+    // One snapshot for all statements.
+    let mut tx = connection.begin().await.map_err(failed(LOOK_UP))?;
+    let row = match key {
+        ScheduleKey::Id(id) => by_id(&mut tx, id, payloads, LOOK_UP).await?,
+        ScheduleKey::Name(name) => by_name(&mut tx, name, payloads, LOOK_UP).await?,
+    };
+    let Some(row) = row else { return Ok(None) };
+    let schedule = row.schedule()?;
+    let active_jobs = unfinished(&mut tx, [&schedule.uuid], LOOK_UP).await?.remove(&schedule.uuid).unwrap_or(0);
+    tx.commit().await.map_err(failed(LOOK_UP))?;
+    Ok(Some((row, ScheduleView { schedule, active_jobs })))
+}
+
+/// The row of a schedule, without its arguments.
+pub(super) async fn row_of(
+    connection: &mut SqliteConnection,
+    id: &ScheduleId,
+    doing: &'static str,
+) -> Result<Option<Row>, StoreError> {
+    by_id(connection, id, Payloads::Without, doing).await
+}
+
+/// The row that has a name and is not deleted, without its arguments.
+pub(super) async fn row_named(
+    connection: &mut SqliteConnection,
+    name: &str,
+    doing: &'static str,
+) -> Result<Option<Row>, StoreError> {
+    by_name(connection, name, Payloads::Without, doing).await
+}
+
+async fn by_id(
+    connection: &mut SqliteConnection,
+    id: &ScheduleId,
+    payloads: Payloads,
+    doing: &'static str,
+) -> Result<Option<Row>, StoreError> {
+    let ids = encode::array(&[id]).map_err(storage(doing))?;
+    let rows = load(connection, "[]", &ids, payloads).await.map_err(storage(doing))?;
+    Ok(rows.into_iter().next())
+}
+
+async fn by_name(
+    connection: &mut SqliteConnection,
+    name: &str,
+    payloads: Payloads,
+    doing: &'static str,
+) -> Result<Option<Row>, StoreError> {
+    let rows = sqlx::query_file_scalar!("sql/schedule/named.sql", name).fetch_all(&mut *connection).await;
+    let rows = encode::array(&rows.map_err(storage(doing))?).map_err(storage(doing))?;
+    Ok(load(connection, &rows, "[]", payloads).await.map_err(storage(doing))?.into_iter().next())
+}
+
+/// The rows with these numbers, in this order, without their arguments.
+pub(super) async fn rows(
+    connection: &mut SqliteConnection,
+    numbers: &[i64],
+    doing: &'static str,
+) -> Result<Vec<Row>, StoreError> {
+    let parameter = encode::array(numbers).map_err(storage(doing))?;
+    let mut rows = load(connection, &parameter, "[]", Payloads::Without).await.map_err(storage(doing))?;
+    let places: HashMap<i64, usize> = numbers.iter().enumerate().map(|(place, number)| (*number, place)).collect();
+    rows.sort_by_key(|row| places.get(&row.row).copied());
+    Ok(rows)
+}
+
+async fn load(
+    connection: &mut SqliteConnection,
+    numbers: &str,
+    ids: &str,
+    payloads: Payloads,
+) -> Result<Vec<Row>, sqlx::Error> {
+    let with_payloads = payloads == Payloads::With;
+    sqlx::query_file_as!(Row, "sql/schedule/load.sql", numbers, ids, with_payloads).fetch_all(connection).await
+}
+
+/// How many unfinished jobs each of these schedules has.
+pub(super) async fn unfinished<'a>(
+    connection: &mut SqliteConnection,
+    ids: impl IntoIterator<Item = &'a ScheduleId>,
+    doing: &'static str,
+) -> Result<HashMap<ScheduleId, u64>, StoreError> {
+    let ids = encode::array(&ids.into_iter().collect::<Vec<_>>()).map_err(storage(doing))?;
+    let counts = sqlx::query_file!("sql/schedule/unfinished.sql", ids).fetch_all(connection).await;
+    let counts = counts.map_err(storage(doing))?;
+    let count = |jobs: i64| u64::try_from(jobs).unwrap_or(0);
+    Ok(counts.into_iter().filter_map(|row| Some((ScheduleId::new(row.schedule).ok()?, count(row.jobs)))).collect())
+}
+
+pub(super) async fn schedule_list(shared: &Shared, filter: &ScheduleFilter) -> Result<SchedulePage, ScheduleError> {
+    const DOING: &str = "list schedules";
+    let mut connection = shared.read(DOING).await?;
+    let mut tx = connection.begin().await.map_err(failed(DOING))?;
+    let mut numbers = search(&mut tx, filter).await.map_err(failed(DOING))?;
+    let page = filter.page_size() as usize;
+    let more = numbers.len() > page;
+    numbers.truncate(page);
+    let next = numbers.last().filter(|_| more).map(|number| ScheduleCursor(*number));
+    let read: Vec<Result<Schedule, Unreadable>> =
+        rows(&mut tx, &numbers, DOING).await?.iter().map(Row::schedule).collect();
+    let ids = read.iter().flatten().map(|schedule| &schedule.uuid);
+    let mut active = unfinished(&mut tx, ids, DOING).await?;
+    tx.commit().await.map_err(failed(DOING))?;
+    let (mut schedules, mut unreadable) = (Vec::with_capacity(read.len()), Vec::new());
+    for row in read {
+        match row {
+            Ok(schedule) => {
+                let active_jobs = active.remove(&schedule.uuid).unwrap_or(0);
+                schedules.push(ScheduleView { schedule, active_jobs });
+            }
+            Err(row) => unreadable.push(row.what),
+        }
+    }
+    Ok(SchedulePage { schedules, unreadable, next })
+}
+
+/// The numbers of the rows of a page and of one more.
+async fn search(connection: &mut SqliteConnection, filter: &ScheduleFilter) -> Result<Vec<i64>, encode::EncodeError> {
+    let behind = filter.cursor.map_or(i64::MIN, |ScheduleCursor(row)| row);
+    let states: Vec<&str> = filter.states.iter().map(|state: &ScheduleState| state.as_str()).collect();
+    let states = if states.is_empty() { None } else { Some(encode::array(&states)?) };
+    let (service, task) = (filter.service.as_deref(), filter.task.as_deref());
+    let limit = i64::from(filter.page_size()) + 1;
+    let rows = sqlx::query_file_scalar!("sql/schedule/list.sql", behind, states, service, task, limit);
+    Ok(rows.fetch_all(connection).await?)
+}

@@ -1,0 +1,183 @@
+//! What callers do to schedules.
+
+use norfab_model::{
+    ActiveJob, Effect, JobId, Limits, Managed, Overlap, RunNow, Schedule, ScheduleError, ScheduleId, ScheduleKey,
+    SchedulePatch, Timestamp, ValidSchedule,
+};
+use sqlx::SqliteConnection;
+
+use super::encode::{ChangeRow, RuleRow, ScheduledRow};
+use super::{all_written, failed, find};
+use crate::sqlite::row::Cell;
+use crate::sqlite::{Shared, encode};
+
+pub(super) async fn schedule_add(shared: &Shared, valid: &ValidSchedule) -> Result<Schedule, ScheduleError> {
+    const DOING: &str = "add a schedule";
+    let schedule = valid.schedule();
+    let mut blob = Vec::new();
+    let row = RuleRow::new(schedule)
+        .and_then(|row| row.args(valid.args(), shared.codec, &mut blob))
+        .and_then(|row| row.kwargs(valid.kwargs(), shared.codec, &mut blob))
+        .and_then(|row| encode::array(&[row]))
+        .map_err(failed(DOING))?;
+    let mut tx = shared.write(DOING).await?;
+    if find::row_of(&mut tx, &schedule.uuid, DOING).await?.is_some() {
+        return Err(ScheduleError::Exists(schedule.uuid.clone()));
+    }
+    refuse_taken_name(&mut tx, schedule, DOING).await?;
+    let added = sqlx::query_file!("sql/schedule/add.sql", row, blob).execute(&mut *tx).await.map_err(failed(DOING))?;
+    all_written(&added, 1, DOING)?;
+    tx.commit().await.map_err(failed(DOING))?;
+    Ok(schedule.clone())
+}
+
+/// Refuses a schedule whose name another one has.
+async fn refuse_taken_name(
+    connection: &mut SqliteConnection,
+    schedule: &Schedule,
+    doing: &'static str,
+) -> Result<(), ScheduleError> {
+    let Some(name) = &schedule.name else { return Ok(()) };
+    match find::row_named(connection, name, doing).await? {
+        Some(row) if row.uuid.text() != Ok(schedule.uuid.as_str()) => {
+            Err(ScheduleError::NameTaken { existing: Box::new(row.schedule()?) })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A schedule as it was read for a call, and the number of its row.
+async fn read(
+    connection: &mut SqliteConnection,
+    id: &ScheduleId,
+    doing: &'static str,
+) -> Result<(i64, Schedule), ScheduleError> {
+    let row = find::row_of(connection, id, doing).await?;
+    let row = row.ok_or_else(|| ScheduleError::Unknown(ScheduleKey::Id(id.clone())))?;
+    Ok((row.row, row.schedule()?))
+}
+
+/// Carries out a call that leaves the rule as it is.
+pub(super) async fn change(
+    shared: &Shared,
+    id: &ScheduleId,
+    doing: &'static str,
+    call: impl FnOnce(&Schedule) -> Result<Managed, ScheduleError>,
+) -> Result<Managed, ScheduleError> {
+    let mut tx = shared.write(doing).await?;
+    let (number, before) = read(&mut tx, id, doing).await?;
+    let managed = call(&before)?;
+    if managed.effect == Effect::Changed {
+        write(&mut tx, number, &before, &managed.schedule, doing).await?;
+        tx.commit().await.map_err(failed(doing))?;
+    }
+    Ok(managed)
+}
+
+/// Writes what a call made of a schedule whose rule stays.
+async fn write(
+    connection: &mut SqliteConnection,
+    number: i64,
+    before: &Schedule,
+    after: &Schedule,
+    doing: &'static str,
+) -> Result<(), ScheduleError> {
+    let change = encode::array(&[ChangeRow::new(number, before, after)]).map_err(failed(doing))?;
+    let written = sqlx::query_file!("sql/schedule/change.sql", change).execute(connection).await;
+    Ok(all_written(&written.map_err(failed(doing))?, 1, doing)?)
+}
+
+pub(super) async fn schedule_update(
+    shared: &Shared,
+    now: Timestamp,
+    id: &ScheduleId,
+    patch: &SchedulePatch,
+    limits: &Limits,
+) -> Result<Managed, ScheduleError> {
+    const DOING: &str = "update a schedule";
+    let mut tx = shared.write(DOING).await?;
+    let (number, before) = read(&mut tx, id, DOING).await?;
+    let updated = before.update(now, patch.clone(), limits)?;
+    let managed = updated.managed;
+    refuse_taken_name(&mut tx, &managed.schedule, DOING).await?;
+    let mut blob = Vec::new();
+    let mut row = RuleRow::changed(number, &before, &managed.schedule).map_err(failed(DOING))?;
+    if let Some(args) = &updated.args {
+        row = row.args(args, shared.codec, &mut blob).map_err(failed(DOING))?;
+    }
+    if let Some(kwargs) = &updated.kwargs {
+        row = row.kwargs(kwargs, shared.codec, &mut blob).map_err(failed(DOING))?;
+    }
+    let row = encode::array(&[row]).map_err(failed(DOING))?;
+    let written = sqlx::query_file!("sql/schedule/update.sql", row, blob).execute(&mut *tx).await;
+    all_written(&written.map_err(failed(DOING))?, 1, DOING)?;
+    let ruled = Schedule { revision: managed.schedule.revision, ..before };
+    write(&mut tx, number, &ruled, &managed.schedule, DOING).await?;
+    tx.commit().await.map_err(failed(DOING))?;
+    Ok(managed)
+}
+
+pub(super) async fn schedule_delete(
+    shared: &Shared,
+    now: Timestamp,
+    id: &ScheduleId,
+) -> Result<Managed, ScheduleError> {
+    const DOING: &str = "delete a schedule";
+    let mut tx = shared.write(DOING).await?;
+    let (number, before) = read(&mut tx, id, DOING).await?;
+    let managed = before.delete(now)?;
+    let (seconds, state) = (now.as_seconds_f64(), before.state.as_str());
+    let written = sqlx::query_file!("sql/schedule/delete.sql", number, seconds, state).execute(&mut *tx).await;
+    all_written(&written.map_err(failed(DOING))?, 1, DOING)?;
+    tx.commit().await.map_err(failed(DOING))?;
+    Ok(managed)
+}
+
+pub(super) async fn schedule_run_now(
+    shared: &Shared,
+    now: Timestamp,
+    id: &ScheduleId,
+    overlap: Overlap,
+    limits: &Limits,
+) -> Result<RunNow, ScheduleError> {
+    const DOING: &str = "run a schedule";
+    let mut tx = shared.write(DOING).await?;
+    let (number, before) = read(&mut tx, id, DOING).await?;
+    let active = active(&mut tx, &before, DOING).await?;
+    let run = before.run_now(now, &active, overlap, limits)?;
+    let local = shared.local(now, &mut tx).await.map_err(failed(DOING))?;
+    let row = encode::array(&[ScheduledRow::new(number, &run.job, &local)]).map_err(failed(DOING))?;
+    let added = sqlx::query_file_scalar!("sql/schedule/add_jobs.sql", row).fetch_all(&mut *tx).await;
+    if added.map_err(failed(DOING))?.len() != 1 {
+        return Err(failed(DOING)(format!("its job {} is there already", run.job.uuid)));
+    }
+    write(&mut tx, number, &before, &run.schedule, DOING).await?;
+    tx.commit().await.map_err(failed(DOING))?;
+    Ok(run)
+}
+
+/// What `sql/schedule/active.sql` returns.
+struct ActiveRow {
+    uuid: Cell,
+    since: Cell,
+}
+
+/// As many unfinished jobs of a schedule as its policy asks about, the oldest first.
+async fn active(
+    connection: &mut SqliteConnection,
+    schedule: &Schedule,
+    doing: &'static str,
+) -> Result<Vec<ActiveJob>, ScheduleError> {
+    let rows =
+        sqlx::query_file_as!(ActiveRow, "sql/schedule/active.sql", schedule.uuid.as_str(), schedule.max_instances)
+            .fetch_all(connection)
+            .await
+            .map_err(failed(doing))?;
+    // A row that cannot be read counts too, until its deadline ends it.
+    let read = |row: ActiveRow| {
+        let uuid = row.uuid.text().ok().and_then(|text| JobId::new(text).ok());
+        let since = row.since.instant().ok().flatten().unwrap_or(schedule.created_at);
+        uuid.map(|uuid| ActiveJob { uuid, since })
+    };
+    Ok(rows.into_iter().filter_map(read).collect())
+}

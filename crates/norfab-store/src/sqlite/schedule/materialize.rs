@@ -1,0 +1,237 @@
+//! The pass over due schedules: a batch in one transaction of a constant number of statements. A batch that a rule of a
+//! table stops is cut in halves until the one schedule is found that is to blame.
+
+use std::collections::HashSet;
+
+use norfab_model::{JobId, Materialize, Materialized, Quarantined, ScheduleState, StoreError, Timestamp, one_line};
+use sqlx::{Sqlite, SqliteConnection, Transaction};
+use tracing::warn;
+
+use super::encode::{ChangeRow, QuarantineRow, ScheduledRow};
+use super::row::Unreadable;
+use super::{all_written, find};
+use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
+use crate::sqlite::event::event_add_in_tx;
+use crate::sqlite::local_time::LocalTime;
+use crate::sqlite::{Shared, encode, error, storage};
+
+const DOING: &str = "materialize schedules";
+
+pub(super) async fn schedule_materialize_due(
+    shared: &Shared,
+    request: Materialize<'_>,
+) -> Result<Materialized, StoreError> {
+    let mut tx = shared.write(DOING).await?;
+    let mut due = due(&mut tx, &request).await?;
+    let more = due.len() > request.batch as usize;
+    due.truncate(request.batch as usize);
+    if due.is_empty() {
+        return Ok(Materialized { more, ..Materialized::default() });
+    }
+    match attempt(shared, tx, &request, &due).await {
+        Ok(outcome) => Ok(Materialized { more, ..outcome }),
+        Err(error) if refusal(&error).is_some() => {
+            let (outcome, stopped_by) = in_parts(shared, &request, due, error).await;
+            settle_parts(Materialized { more, ..outcome }, stopped_by)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The numbers of the due rows, and of one more to see whether there are more.
+async fn due(connection: &mut SqliteConnection, request: &Materialize<'_>) -> Result<Vec<i64>, StoreError> {
+    let seen = encode::array(request.seen).map_err(storage(DOING))?;
+    let (seconds, limit) = (request.now.as_seconds_f64(), i64::from(request.batch) + 1);
+    sqlx::query_file_scalar!("sql/schedule/due.sql", seconds, seen, limit)
+        .fetch_all(connection)
+        .await
+        .map_err(storage(DOING))
+}
+
+/// Materialises these rows and commits, or does nothing of it.
+async fn attempt(
+    shared: &Shared,
+    mut tx: Transaction<'static, Sqlite>,
+    request: &Materialize<'_>,
+    numbers: &[i64],
+) -> Result<Materialized, StoreError> {
+    let (due, unreadable) = load(&mut tx, numbers).await?;
+    let batch = Batch::decide(request, due);
+    let jobs = batch.jobs();
+    let local = shared.local(request.now, &mut tx).await.map_err(storage(DOING))?;
+    let made = add_jobs(&mut tx, &jobs, &local).await?;
+    let Settled { changed, mut events, mut outcome } = batch.settle(jobs, &made);
+    write(&mut tx, &changed).await?;
+    let unusable: Vec<Unusable> = unreadable.into_iter().map(Unusable::unreadable).collect();
+    quarantine(&mut tx, request.now, &unusable).await?;
+    outcome.quarantined.extend(unusable.into_iter().map(|unusable| unusable.what));
+    event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
+    tx.commit().await.map_err(storage(DOING))?;
+    Ok(outcome)
+}
+
+/// The schedules of these rows that are active, with their unfinished jobs, and the rows that are none.
+async fn load(connection: &mut SqliteConnection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unreadable>), StoreError> {
+    let (mut due, mut unreadable) = (Vec::with_capacity(numbers.len()), Vec::new());
+    for row in find::rows(connection, numbers, DOING).await? {
+        match row.schedule() {
+            Ok(schedule) if schedule.state == ScheduleState::Active => {
+                due.push(Due { number: row.row, schedule, unfinished: 0 });
+            }
+            Ok(_) => {}
+            Err(row) => unreadable.push(row),
+        }
+    }
+    let ids = due.iter().map(|due| &due.schedule.uuid);
+    let unfinished = find::unfinished(connection, ids, DOING).await?;
+    for due in &mut due {
+        due.unfinished = unfinished.get(&due.schedule.uuid).copied().unwrap_or(0);
+    }
+    Ok((due, unreadable))
+}
+
+/// Adds jobs; returns those that were not there already.
+async fn add_jobs(
+    connection: &mut SqliteConnection,
+    jobs: &[PlannedRow],
+    local: &LocalTime,
+) -> Result<HashSet<JobId>, StoreError> {
+    if jobs.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let rows: Vec<_> = jobs.iter().map(|new| ScheduledRow::new(new.schedule, &new.job, local)).collect();
+    let rows = encode::array(&rows).map_err(storage(DOING))?;
+    let made = sqlx::query_file_scalar!("sql/schedule/add_jobs.sql", rows).fetch_all(connection).await;
+    made.map_err(storage(DOING))?.into_iter().map(|uuid| JobId::new(uuid).map_err(storage(DOING))).collect()
+}
+
+async fn write(connection: &mut SqliteConnection, changed: &[Changed]) -> Result<(), StoreError> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<_> =
+        changed.iter().map(|changed| ChangeRow::new(changed.number, &changed.before, &changed.after)).collect();
+    let rows = encode::array(&rows).map_err(storage(DOING))?;
+    let written = sqlx::query_file!("sql/schedule/change.sql", rows).execute(connection).await;
+    all_written(&written.map_err(storage(DOING))?, changed.len(), DOING)
+}
+
+/// A row that cannot be used.
+struct Unusable {
+    number: i64,
+    what: Quarantined,
+}
+
+impl Unusable {
+    fn unreadable(Unreadable { row, what }: Unreadable) -> Self {
+        let reason = one_line(&format!("the schedule cannot be read: {}", what.reason));
+        Self { number: row, what: Quarantined { uuid: what.uuid, name: what.name, reason } }
+    }
+}
+
+async fn quarantine(
+    connection: &mut SqliteConnection,
+    now: Timestamp,
+    unusable: &[Unusable],
+) -> Result<(), StoreError> {
+    if unusable.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<_> = unusable.iter().map(|one| QuarantineRow { row: one.number, reason: &one.what.reason }).collect();
+    let (rows, seconds) = (encode::array(&rows).map_err(storage(DOING))?, now.as_seconds_f64());
+    let written = sqlx::query_file!("sql/schedule/quarantine.sql", rows, seconds).execute(connection).await;
+    all_written(&written.map_err(storage(DOING))?, unusable.len(), DOING)
+}
+
+/// What a rule of a table says that stopped a statement, when it was one.
+fn refusal(error: &StoreError) -> Option<String> {
+    match error {
+        StoreError::Storage { source, .. } => error::constraint(source.as_ref()),
+        _ => None,
+    }
+}
+
+/// Materialises a batch that was refused as a whole: its halves, and theirs, until those that are to blame stand alone
+/// and are switched off. Each part is a transaction of its own. Also returns what could not be done.
+async fn in_parts(
+    shared: &Shared,
+    request: &Materialize<'_>,
+    batch: Vec<i64>,
+    error: StoreError,
+) -> (Materialized, Option<StoreError>) {
+    let (mut outcome, mut stopped_by) = (Materialized::default(), None);
+    let (mut waiting, mut refused) = (Vec::new(), Some((batch, error)));
+    loop {
+        match refused.take() {
+            Some((mut part, _)) if part.len() > 1 => {
+                let rest = part.split_off(part.len() / 2);
+                waiting.extend([rest, part]);
+            }
+            Some((part, error)) => match switch_off(shared, request.now, &part, &error).await {
+                Ok(quarantined) => outcome.quarantined.extend(quarantined),
+                // Not even that: it stays as it is, and the others go on.
+                Err(_) => stopped_by = Some(error),
+            },
+            None => {}
+        }
+        let Some(part) = waiting.pop() else { break };
+        let budget_left = request.budget_left.saturating_sub(outcome.budget_used);
+        match part_alone(shared, &Materialize { budget_left, ..*request }, &part).await {
+            Ok(done) => add(&mut outcome, done),
+            Err(error) if refusal(&error).is_some() => refused = Some((part, error)),
+            Err(error) => {
+                stopped_by = Some(error);
+                break;
+            }
+        }
+    }
+    (outcome, stopped_by)
+}
+
+async fn part_alone(shared: &Shared, request: &Materialize<'_>, part: &[i64]) -> Result<Materialized, StoreError> {
+    let tx = shared.write(DOING).await?;
+    attempt(shared, tx, request, part).await
+}
+
+/// Switches off a schedule whose jobs or whose progress the database refuses.
+async fn switch_off(
+    shared: &Shared,
+    now: Timestamp,
+    part: &[i64],
+    error: &StoreError,
+) -> Result<Vec<Quarantined>, StoreError> {
+    let mut tx = shared.write(DOING).await?;
+    let refusal = refusal(error).unwrap_or_default();
+    let reason = one_line(&format!("the database refuses what becomes of it: {refusal}"));
+    let rows = find::rows(&mut tx, part, DOING).await?;
+    let unusable = rows.iter().map(|row| {
+        let what = row.unreadable(&reason).what;
+        Unusable { number: row.row, what: Quarantined { uuid: what.uuid, name: what.name, reason: what.reason } }
+    });
+    let unusable: Vec<Unusable> = unusable.collect();
+    quarantine(&mut tx, now, &unusable).await?;
+    tx.commit().await.map_err(storage(DOING))?;
+    Ok(unusable.into_iter().map(|unusable| unusable.what).collect())
+}
+
+fn add(outcome: &mut Materialized, part: Materialized) {
+    outcome.created.extend(part.created);
+    outcome.missed.extend(part.missed);
+    outcome.outcomes.extend(part.outcomes);
+    outcome.quarantined.extend(part.quarantined);
+    outcome.still_due.extend(part.still_due);
+    outcome.budget_used = outcome.budget_used.saturating_add(part.budget_used);
+}
+
+/// What was done counts, even when something could not be: that comes up again in the next call, and fails it when it
+/// stands alone.
+fn settle_parts(outcome: Materialized, stopped_by: Option<StoreError>) -> Result<Materialized, StoreError> {
+    match stopped_by {
+        None => Ok(outcome),
+        Some(error) if outcome.outcomes.is_empty() && outcome.quarantined.is_empty() => Err(error),
+        Some(error) => {
+            warn!(error = &error as &dyn std::error::Error, "Some due schedules could not be looked at");
+            Ok(Materialized { more: true, ..outcome })
+        }
+    }
+}

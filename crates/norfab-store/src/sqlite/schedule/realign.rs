@@ -1,0 +1,49 @@
+//! Cursors: which is due next, and those that a clock which was ahead left too far in the future.
+
+use norfab_model::{Realigned, Schedule, StoreError, Timestamp, Upcoming};
+
+use super::encode::ChangeRow;
+use super::{all_written, find};
+use crate::sqlite::row::Cell;
+use crate::sqlite::{Shared, encode, load, storage};
+
+pub(super) async fn schedule_next_due(shared: &Shared) -> Result<Option<Timestamp>, StoreError> {
+    const DOING: &str = "look for the next due schedule";
+    let mut connection = shared.read(DOING).await?;
+    let due = sqlx::query_file_scalar!("sql/schedule/next_due.sql")
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(storage(DOING))?;
+    due.map_or(Ok(None), |due| load::not_before(&due, DOING))
+}
+
+pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<Vec<Realigned>, StoreError> {
+    const DOING: &str = "realign schedules";
+    let mut tx = shared.write(DOING).await?;
+    let ahead = sqlx::query_file_scalar!("sql/schedule/ahead.sql", now.as_seconds_f64())
+        .fetch_all(&mut *tx)
+        .await
+        .map_err(storage(DOING))?;
+    let (mut realigned, mut changes) = (Vec::new(), Vec::new());
+    for row in find::rows(&mut tx, &ahead, DOING).await? {
+        // Who cannot be read comes to light when it is due.
+        let Ok(before) = row.schedule() else { continue };
+        let Some((from, to)) = moved(&before, now) else { continue };
+        let after = Schedule { next: Some(to), ..before.clone() };
+        changes.push(ChangeRow::new(row.row, &before, &after));
+        realigned.push(Realigned { schedule: before.uuid, name: before.name, from, to });
+    }
+    if changes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = encode::array(&changes).map_err(storage(DOING))?;
+    let written = sqlx::query_file!("sql/schedule/change.sql", rows).execute(&mut *tx).await;
+    all_written(&written.map_err(storage(DOING))?, changes.len(), DOING)?;
+    tx.commit().await.map_err(storage(DOING))?;
+    Ok(realigned)
+}
+
+/// Where a cursor stands that must move, and where it belongs.
+fn moved(schedule: &Schedule, now: Timestamp) -> Option<(Upcoming, Upcoming)> {
+    Some((schedule.next?, schedule.realigned(now)?))
+}
