@@ -23,6 +23,7 @@
 
 mod apply;
 mod life;
+mod materialize;
 mod pass;
 mod query;
 mod schedule;
@@ -127,5 +128,20 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             unfinished_jobs_are_counted
             a_change_of_a_schedule_is_seen_by_others
             jobs_of_schedules_live_as_others_do;
+        materialize:
+            an_occurrence_becomes_a_job_at_its_due_time
+            policies_decide_what_becomes_of_a_heap
+            one_missed_job_stands_for_all
+            a_schedule_ends_with_its_last_occurrence
+            the_earliest_are_looked_at_first_and_each_once
+            a_long_backlog_starves_no_other
+            a_clock_that_goes_back_runs_nothing_twice
+            what_stands_right_is_not_realigned
+            a_missed_occurrence_is_written_once
+            a_forbidden_task_switches_only_its_schedule_off
+            failed_runs_are_counted_as_they_end
+            only_schedules_of_jobs_count_them
+            a_year_of_missed_seconds_is_one_job
+            two_handles_make_each_occurrence_once;
     }
 }
