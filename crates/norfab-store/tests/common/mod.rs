@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use norfab_model::{Job, JobId, Limits, NewJob, Store, Timestamp, Workers};
+use norfab_model::{
+    Interval, Job, JobId, Limits, NewJob, NewSchedule, Schedule, ScheduleStore, Store, Timestamp, Workers,
+};
 use norfab_store::{SqliteStore, StoreOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -27,6 +29,23 @@ pub(crate) fn job(name: &str) -> NewJob {
 
 pub(crate) async fn add(store: &SqliteStore, now: Timestamp, job: NewJob) -> Job {
     store.job_add(now, &Limits::default().check_job(now, job).unwrap()).await.unwrap()
+}
+
+/// A schedule every so many seconds for one worker.
+pub(crate) fn every(seconds: u64) -> NewSchedule {
+    NewSchedule::new("dummy", "echo", Interval::new(seconds).unwrap()).workers(Workers::One("w1".to_owned()))
+}
+
+/// Adds schedules of the names `schedule-0` and so on, with a template.
+pub(crate) async fn schedules(store: &SqliteStore, now: Timestamp, count: usize, seconds: u64) -> Vec<Schedule> {
+    let mut added = Vec::with_capacity(count);
+    for number in 0..count {
+        let kwargs = norfab_model::Json::parse(format!("{{\"number\":{number}}}")).unwrap();
+        let new = every(seconds).name(format!("schedule-{number}")).kwargs(kwargs);
+        let valid = Limits::default().check_schedule(now, new).unwrap();
+        added.push(store.schedule_add(&valid).await.unwrap());
+    }
+    added
 }
 
 /// A database file in a folder of its own.

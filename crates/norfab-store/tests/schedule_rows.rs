@@ -1,0 +1,263 @@
+//! Rows of schedules that were edited into nonsense, and databases that refuse what becomes of a schedule: it is switched
+//! off, and the others go on.
+
+mod common;
+
+use common::{Database, START, at, schedules};
+use norfab_model::{
+    JobFilter, Limits, Materialize, Materialized, Overlap, ScheduleError, ScheduleFilter, ScheduleKey, ScheduleState,
+    ScheduleStore, Store, StoreError,
+};
+use norfab_store::SqliteStore;
+
+const LIMITS: fn() -> Limits = Limits::default;
+
+async fn pass(store: &SqliteStore, seconds: i64) -> Result<Materialized, ScheduleError> {
+    let limits = LIMITS();
+    let request = Materialize { now: at(seconds), limits: &limits, budget_left: 100, batch: 1000, seen: &[] };
+    store.schedule_materialize_due(request).await
+}
+
+fn key(name: &str) -> ScheduleKey {
+    ScheduleKey::Name(name.to_owned())
+}
+
+/// Of five schedules the third is edited like this. The others run, it is switched off for this reason.
+async fn check(edit: &str, reason: &str) {
+    let database = Database::missing();
+    let store = database.open().await;
+    schedules(&store, START, 5, 60).await;
+    database
+        .execute(&format!("PRAGMA ignore_check_constraints = ON; UPDATE job_schedules SET {edit} WHERE rowid = 3"))
+        .await;
+    let outcome = pass(&store, 60).await.unwrap();
+    assert_eq!((outcome.created.len(), outcome.quarantined.len()), (4, 1), "{edit}");
+    let told = &outcome.quarantined[0].reason;
+    assert!(told.contains(reason) && told.chars().count() <= 500 && !told.contains(char::is_control), "{edit}: {told}");
+    let row = database.rows(&["state", "last_error"], "FROM job_schedules WHERE rowid = 3").await.remove(0);
+    assert_eq!(row, ["'DISABLED'".to_owned(), format!("'{}'", told.replace('\'', "''"))], "{edit}");
+    let again = pass(&store, 120).await.unwrap();
+    assert_eq!((again.outcomes.len(), again.quarantined.len()), (4, 0), "{edit}: it comes up no more");
+    let page = store.schedule_list(&ScheduleFilter::default()).await.unwrap();
+    // One that counts as deleted is on no list.
+    let listed = if edit.starts_with("deleted_at") { 4 } else { 5 };
+    assert_eq!(page.schedules.len() + page.unreadable.len(), listed, "{edit}");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_switched_off() {
+    for (edit, reason) in [
+        ("timezone = 'Europe/Berlim'", "the time zone \"Europe/Berlim\" is unknown; did you mean Europe/Berlin?"),
+        ("timezone = x'00ff'", "its timezone is no text"),
+        ("trigger_config = '{\"seconds\":0}'", "an interval must be 1 to"),
+        ("trigger_config = '{\"seconds\":1e999}'", "its trigger_config cannot be used"),
+        ("trigger_config = 'not JSON'", "is not a trigger"),
+        ("trigger_type = 'cron'", "the trigger type \"cron\" is unknown"),
+        ("timeout = -5", "its timeout is no whole number from 1 to 4294967295"),
+        ("timeout = 'soon'", "its timeout is no whole number"),
+        ("jitter_seconds = -1", "its jitter_seconds is no whole number"),
+        ("max_instances = 0", "its max_instances is no whole number"),
+        ("misfire_grace_seconds = 0", "its misfire_grace_seconds is no whole number"),
+        ("\"coalesce\" = 'newest'", "\"newest\" is not a coalesce policy"),
+        ("overlap_policy = 'REPLACE'", "\"REPLACE\" is not an overlap policy"),
+        ("workers = '[1]'", "its workers names no workers"),
+        ("workers = ''", "its workers is NULL"),
+        ("anchor_at = 'dawn'", "its anchor_at is no number of seconds"),
+        ("anchor_at = 1e300", "its anchor_at is no date of this calendar"),
+        ("next_run_at = NULL", "its next_run_at is NULL beside a next_due_at"),
+        ("next_due_at = NULL", "its next_due_at is NULL beside a next_run_at"),
+        ("next_due_at = 'soon'", "its next_due_at is no number of seconds"),
+        ("next_due_at = x'00'", "its next_due_at is no number of seconds"),
+        ("created_at = 'once'", "its created_at is no number of seconds"),
+        ("deleted_at = 'once'", "its deleted_at"),
+        ("deleted_at = 5.0", "its deleted_at is given while it is ACTIVE"),
+        ("revision = 0", "its revision is no whole number"),
+        ("total_runs = 'many'", "its total_runs is no whole number"),
+        ("missed_runs = -3", "its missed_runs is no whole number"),
+        ("uuid = x'00'", "its uuid is no text"),
+        ("uuid = char(10)", "its uuid is no identity"),
+        ("name = 7, timeout = 0", "its timeout"),
+        ("service = x'ff'", "its service is no text"),
+        ("service = ''", "service must have 1 to 255 bytes"),
+        ("task = replace(hex(zeroblob(200)), '0', 'x')", "task must have 1 to 255 bytes"),
+    ] {
+        check(edit, reason).await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_hundred_and_one_the_bad_one_stops_none() {
+    let database = Database::missing();
+    let store = database.open().await;
+    schedules(&store, START, 101, 60).await;
+    database.execute("UPDATE job_schedules SET timezone = 'Mars/Olympus' WHERE name = 'schedule-50'").await;
+    let outcome = pass(&store, 60).await.unwrap();
+    assert_eq!((outcome.created.len(), outcome.quarantined.len()), (100, 1));
+    assert_eq!(outcome.quarantined[0].name.as_deref(), Some("schedule-50"));
+    match store.schedule_find(&key("schedule-50")).await {
+        Err(ScheduleError::Unreadable { reason, .. }) => assert!(reason.starts_with("its timezone cannot be used")),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A trigger of the database refuses something of the schedules whose names match.
+async fn refusing(database: &Database, event: &str, condition: &str) {
+    let sql = format!(
+        "CREATE TRIGGER planted BEFORE {event} WHEN {condition} BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+    );
+    database.execute(&sql).await;
+}
+
+#[tokio::test]
+async fn who_is_refused_by_the_database_is_found_by_halving() {
+    let database = Database::missing();
+    let store = database.open().await;
+    schedules(&store, START, 50, 60).await;
+    refusing(
+        &database,
+        "INSERT ON jobs",
+        "new.schedule_id IN (SELECT uuid FROM job_schedules WHERE name IN ('schedule-7', 'schedule-31'))",
+    )
+    .await;
+    let outcome = pass(&store, 60).await.unwrap();
+    let mut names: Vec<_> = outcome.quarantined.iter().map(|one| one.name.clone().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["schedule-31", "schedule-7"]);
+    assert_eq!((outcome.created.len(), outcome.outcomes.len(), outcome.more), (48, 48, false));
+    let off = store.schedule_find(&key("schedule-7")).await.unwrap().unwrap().schedule;
+    assert_eq!(off.state, ScheduleState::Disabled);
+    assert_eq!(off.last_error.as_deref(), Some("the database refuses what becomes of it: not this one"));
+    assert_eq!((off.counters.total_runs, off.last_outcome), (0, None), "nothing of it happened");
+    assert_eq!(database.value("count(*)", "FROM jobs").await, "48");
+    assert_eq!(database.value("sum(total_runs)", "FROM job_schedules").await, "48");
+}
+
+#[tokio::test]
+async fn the_budget_holds_over_the_parts_of_a_batch() {
+    let database = Database::missing();
+    let store = database.open().await;
+    for number in 0..4 {
+        let new = common::every(60)
+            .name(format!("schedule-{number}"))
+            .coalesce(norfab_model::Coalesce::All)
+            .overlap_policy(norfab_model::OverlapPolicy::Allow)
+            .max_instances(100);
+        store.schedule_add(&Limits::default().check_schedule(START, new).unwrap()).await.unwrap();
+    }
+    refusing(&database, "UPDATE OF last_run_at ON job_schedules", "new.name = 'schedule-2'").await;
+    let limits = LIMITS();
+    let request = Materialize { now: at(600), limits: &limits, budget_left: 12, batch: 1000, seen: &[] };
+    let outcome = store.schedule_materialize_due(request).await.unwrap();
+    // Ten and ten and one: the first of each is free.
+    assert_eq!((outcome.created.len(), outcome.budget_used), (15, 12));
+    assert_eq!((outcome.still_due.len(), outcome.quarantined.len()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_cursor_that_cannot_advance_leaves_no_job_behind() {
+    let database = Database::missing();
+    let store = database.open().await;
+    schedules(&store, START, 1, 60).await;
+    // Refuses the cursor, and then the switching off too.
+    refusing(&database, "UPDATE ON job_schedules", "true").await;
+    for _ in 0..2 {
+        let error = pass(&store, 60).await.unwrap_err();
+        assert!(matches!(error, ScheduleError::Store(StoreError::Storage { .. })), "{error}");
+        assert_eq!(database.value("count(*)", "FROM jobs").await, "0", "one transaction");
+    }
+    database.execute("DROP TRIGGER planted").await;
+    assert_eq!(pass(&store, 60).await.unwrap().created.len(), 1);
+    assert_eq!(database.value("count(*)", "FROM jobs").await, "1");
+}
+
+#[tokio::test]
+async fn who_cannot_even_be_switched_off_stops_no_other() {
+    let database = Database::missing();
+    let store = database.open().await;
+    schedules(&store, START, 9, 60).await;
+    refusing(&database, "UPDATE ON job_schedules", "new.name = 'schedule-4'").await;
+    let outcome = pass(&store, 60).await.unwrap();
+    assert_eq!((outcome.created.len(), outcome.quarantined.len(), outcome.more), (8, 0, true));
+    assert!(pass(&store, 60).await.is_err(), "alone, it is an error");
+    assert_eq!(pass(&store, 120).await.unwrap().outcomes.len(), 8, "and the others go on");
+}
+
+#[tokio::test]
+async fn a_counter_that_is_none_stops_no_job_from_ending() {
+    for counter in ["'many'", "-1", "9223372036854775807", "1.5"] {
+        let database = Database::missing();
+        let store = database.open().await;
+        let added = schedules(&store, START, 1, 60).await.remove(0);
+        let job = pass(&store, 60).await.unwrap().created.remove(0);
+        database
+            .execute(&format!("PRAGMA ignore_check_constraints = ON; UPDATE job_schedules SET failed_runs = {counter}"))
+            .await;
+        let expired = store.job_expire_due(at(100_000), &norfab_model::Scope::All).await.unwrap();
+        assert_eq!(
+            (expired.len(), &expired[0].uuid, expired[0].schedule_id.as_ref()),
+            (1, &job.uuid, Some(&added.uuid))
+        );
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn counters_end_where_numbers_do() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let id = schedules(&store, START, 1, 1).await.remove(0).uuid;
+    database
+        .execute("UPDATE job_schedules SET coalesced_runs = 9223372036854775806, total_runs = 9223372036854775807")
+        .await;
+    assert_eq!(pass(&store, 10).await.unwrap().created.len(), 1);
+    let counters = store.schedule_find(&id.into()).await.unwrap().unwrap().schedule.counters;
+    assert_eq!((counters.coalesced_runs, counters.total_runs), (i64::MAX.unsigned_abs(), i64::MAX.unsigned_abs()));
+}
+
+#[tokio::test]
+async fn a_job_of_a_schedule_that_cannot_be_read_is_a_failed_run() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let id = schedules(&store, START, 1, 60).await.remove(0).uuid;
+    pass(&store, 60).await.unwrap();
+    database.execute("UPDATE jobs SET workers_requested = '{'").await;
+    store.job_claim(at(61), &norfab_model::Scope::All, 10).await.unwrap();
+    assert_eq!(database.value("status", "FROM jobs").await, "'FAILED'");
+    let view = store.schedule_find(&id.clone().into()).await.unwrap().unwrap();
+    assert_eq!((view.schedule.counters.failed_runs, view.active_jobs), (1, 0));
+    // Arguments that cannot be read come to light when the job is claimed.
+    pass(&store, 120).await.unwrap();
+    database.execute("UPDATE jobs SET kwargs = x'00' WHERE status = 'NEW'").await;
+    assert_eq!(store.job_claim(at(121), &norfab_model::Scope::All, 10).await.unwrap().failed.len(), 1);
+    assert_eq!(store.schedule_find(&id.into()).await.unwrap().unwrap().schedule.counters.failed_runs, 2);
+}
+
+#[tokio::test]
+async fn corrupt_arguments_are_an_error_of_their_own() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let id = schedules(&store, START, 1, 60).await.remove(0).uuid;
+    database.execute("UPDATE job_schedules SET kwargs = CAST('[\"secret\"]' AS BLOB)").await;
+    let error = store.schedule_detail(&id.clone().into()).await.unwrap_err().to_string();
+    assert!(error.contains("its kwargs cannot be read") && !error.contains("secret"), "{error}");
+    assert!(store.schedule_find(&id.into()).await.unwrap().is_some(), "the rest is usable");
+}
+
+#[tokio::test]
+async fn a_read_only_store_refuses_every_change() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let id = schedules(&store, START, 1, 60).await.remove(0).uuid;
+    store.close().await;
+    let options = norfab_store::StoreOptions { access: norfab_store::Access::ReadOnly, ..Default::default() };
+    let reader = database.open_with(options).await;
+    let read_only = |error: ScheduleError| matches!(error, ScheduleError::Store(StoreError::ReadOnly(_)));
+    assert!(read_only(reader.schedule_pause(at(1), &id).await.unwrap_err()));
+    assert!(read_only(reader.schedule_delete(at(1), &id).await.unwrap_err()));
+    assert!(read_only(reader.schedule_run_now(at(1), &id, Overlap::Force, &LIMITS()).await.unwrap_err()));
+    assert!(read_only(pass(&reader, 60).await.unwrap_err()));
+    assert!(read_only(reader.schedule_realign(at(1)).await.unwrap_err()));
+    assert_eq!(reader.schedule_next_due().await.unwrap(), Some(at(60)));
+    assert_eq!(reader.job_list(&JobFilter::default()).await.unwrap().jobs, []);
+}

@@ -1,0 +1,108 @@
+//! How many statements a pass takes: as many for a thousand schedules as for one, and as many over a long history.
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{Database, START, at, every, schedules};
+use norfab_model::{
+    Coalesce, Limits, Materialize, Materialized, NewSchedule, OverlapPolicy, Schedule, ScheduleFilter, ScheduleStore,
+};
+use norfab_store::{SqliteStore, StoreOptions};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata};
+
+static STATEMENTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts what `sqlx` tells of: one event for each statement.
+struct Counter;
+
+impl tracing::Subscriber for Counter {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("sqlx::query")
+    }
+
+    fn event(&self, _: &Event<'_>) {
+        STATEMENTS.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+async fn pass(store: &SqliteStore, seconds: i64) -> (usize, Materialized) {
+    let limits = Limits::default();
+    let request = Materialize { now: at(seconds), limits: &limits, budget_left: 100, batch: 1000, seen: &[] };
+    let before = STATEMENTS.load(Ordering::Relaxed);
+    let outcome = store.schedule_materialize_due(request).await.unwrap();
+    (STATEMENTS.load(Ordering::Relaxed) - before, outcome)
+}
+
+/// One pass over so many schedules.
+async fn of(count: usize) -> (usize, Materialized) {
+    let database = Database::missing();
+    let options = StoreOptions { durability: norfab_store::Durability::Normal, ..StoreOptions::default() };
+    let store = database.open_with(options).await;
+    schedules(&store, START, count, 60).await;
+    pass(&store, 60).await
+}
+
+async fn add(store: &SqliteStore, new: NewSchedule) -> Schedule {
+    store.schedule_add(&Limits::default().check_schedule(START, new).unwrap()).await.unwrap()
+}
+
+/// The statements of one look at everything that concerns a schedule: a pass, a list, a look-up, its deletion.
+async fn of_a_round(store: &SqliteStore, id: &norfab_model::ScheduleId, seconds: i64) -> usize {
+    let (mut statements, _) = pass(store, seconds).await;
+    let before = STATEMENTS.load(Ordering::Relaxed);
+    let page = store.schedule_list(&ScheduleFilter::default()).await.unwrap();
+    assert_eq!(page.schedules[0].active_jobs, 1);
+    store.schedule_find(&id.clone().into()).await.unwrap();
+    store.schedule_delete(at(seconds), id).await.unwrap();
+    statements += STATEMENTS.load(Ordering::Relaxed) - before;
+    statements
+}
+
+/// All in one test: the counter is one for the process.
+#[tokio::test]
+async fn a_pass_takes_the_same_statements_whatever_it_finds() {
+    tracing::subscriber::set_global_default(Counter).unwrap();
+    let (for_one, outcome) = of(1).await;
+    assert_eq!(outcome.created.len(), 1);
+    let (for_many, outcome) = of(1000).await;
+    assert_eq!((outcome.created.len(), outcome.more), (1000, false));
+    assert_eq!(for_many, for_one);
+    assert!((4..=12).contains(&for_one), "{for_one} statements");
+
+    // An endless history, of which one job is unfinished.
+    let mut rounds = Vec::new();
+    for history in [1, 10_000] {
+        let database = Database::missing();
+        let store = database.open().await;
+        let new = every(60).coalesce(Coalesce::All).overlap_policy(OverlapPolicy::Allow).max_instances(1000);
+        let added = add(&store, new).await;
+        database
+            .execute(&format!(
+                "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {history})
+                 INSERT INTO jobs (uuid, service, task, status, received_timestamp, schedule_id, scheduled_for, origin)
+                 SELECT 'old-' || n, 'dummy', 'echo', 'COMPLETED', '', '{}', -60.0 * n, 'occurrence' FROM numbers",
+                added.uuid
+            ))
+            .await;
+        rounds.push(of_a_round(&store, &added.uuid, 60).await);
+        assert_eq!(
+            database.value("count(*)", "FROM jobs WHERE schedule_id IS NOT NULL").await,
+            (history + 1).to_string()
+        );
+    }
+    assert_eq!(rounds[0], rounds[1], "deletion touches no job");
+}
