@@ -142,6 +142,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             failed_runs_are_counted_as_they_end
             only_schedules_of_jobs_count_them
             a_year_of_missed_seconds_is_one_job
-            two_handles_make_each_occurrence_once;
+            two_handles_make_each_occurrence_once
+            a_worker_that_dies_blocks_no_schedule_for_ever;
     }
 }

@@ -317,3 +317,16 @@ pub(super) async fn two_handles_make_each_occurrence_once(database: &impl Databa
     }
     assert_eq!(schedule(&theirs, &id).await.counters.total_runs, 20);
 }
+
+pub(super) async fn a_worker_that_dies_blocks_no_schedule_for_ever(database: &impl Database) {
+    let store = database.open().await;
+    let id = add_schedule(&store, START, every(60).timeout(90)).await.uuid;
+    let lost = pass(&store, at(60)).await.created.remove(0).uuid;
+    claim(&store, at(60), &lost).await;
+    tell(&store, at(61), &lost, vec![stored("w1")]).await;
+    assert_eq!(counts(&pass(&store, at(120)).await.outcomes[0].outcome), [0, 0, 0, 1, 0]);
+    store.job_expire_due(at(150), &Scope::All).await.expect("it expires");
+    assert_eq!(times(&pass(&store, at(180)).await.created), instants(&[180]));
+    let counters = schedule(&store, &id).await.counters;
+    assert_eq!((counters.total_runs, counters.failed_runs, counters.overlap_skips), (2, 1, 1));
+}
