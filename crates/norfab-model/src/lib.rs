@@ -32,7 +32,7 @@ pub use json::Json;
 pub use payload::{UnsafePayload, check_payload};
 pub use port::{
     Applied, AppliedReplies, Broker, BrokerError, Claimed, Clock, Connection, Inbound, InputAnswer, InputVerdict, Link,
-    NextDue, Poll, Post, Recovered, Released, Request, Scope, Store, StoreError,
+    NextDue, Poll, Post, Recovered, Released, Request, Scope, Store, StoreError, StoredAnswer,
 };
 pub use reply::{
     Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire, failed_result,

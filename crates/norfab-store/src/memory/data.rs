@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use norfab_model::{
     Applied, AppliedReplies, Job, JobCursor, JobEvent, JobFilter, JobId, JobPage, Json, Link, Reply, Results, Scope,
-    StoreError, Timestamp,
+    StoreError, StoredAnswer, Timestamp,
 };
 
 use crate::transition::{self, Fold, MOST_RESULT_BYTES, Stored, needs_results};
@@ -15,6 +15,8 @@ pub(super) struct Data {
     pub(super) rows: BTreeMap<i64, Row>,
     pub(super) numbers: HashMap<JobId, i64>,
     pub(super) events: Vec<JobEvent>,
+    /// Answers that wait to be sent, the oldest first.
+    pub(super) answers: Vec<StoredAnswer>,
     /// Changes by any handle.
     pub(super) changes: i64,
     /// Whether the handle that holds the data has changed anything.
@@ -137,6 +139,24 @@ impl Data {
             }
         }
         Applied { job: fold.job, events: fold.events, fetch: fold.fetch, changed }
+    }
+
+    /// Takes answers of these jobs out, at most `limit` whose question is still open.
+    pub(super) fn take_answers(&mut self, scope: &Scope, limit: usize) -> Vec<StoredAnswer> {
+        let mut taken = Vec::new();
+        let (mut left, waiting) = (Vec::new(), std::mem::take(&mut self.answers));
+        let before = waiting.len();
+        for answer in waiting {
+            let job = self.row(&answer.job).map(|row| &row.job).filter(|job| in_scope(scope, job));
+            match job.filter(|_| taken.len() < limit) {
+                None => left.push(answer),
+                Some(job) if transition::awaits(job, &answer.worker, &answer.answer) => taken.push(answer),
+                Some(_) => {}
+            }
+        }
+        self.touched |= left.len() < before;
+        self.answers = left;
+        taken
     }
 
     pub(super) fn list(&self, filter: &JobFilter) -> JobPage {
