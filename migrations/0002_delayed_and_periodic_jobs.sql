@@ -120,6 +120,17 @@ CREATE INDEX jobs_to_poll ON jobs (ifnull(last_poll_timestamp, 0)) WHERE status 
 CREATE INDEX jobs_of_schedule ON jobs (schedule_id, status) WHERE schedule_id IS NOT NULL;
 CREATE UNIQUE INDEX jobs_occurrence ON jobs (schedule_id, scheduled_for) WHERE schedule_id IS NOT NULL;
 
+-- Answers to workers' questions, on their way from a process that does not dispatch to the one that does. The answer is
+-- JSON.
+CREATE TABLE IF NOT EXISTS input_answers (
+    id INTEGER PRIMARY KEY,
+    job_uuid TEXT NOT NULL REFERENCES jobs (uuid) ON DELETE CASCADE,
+    worker TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    created_at REAL NOT NULL
+);
+CREATE INDEX input_answers_job ON input_answers (job_uuid);
+
 -- What the client notes of itself; `codec` is how new payloads are compressed.
 CREATE TABLE IF NOT EXISTS norfab_settings (
     key TEXT PRIMARY KEY NOT NULL,

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use norfab_client::{Client, NewJob, Outcome, Workers};
+use norfab_client::{Client, Durability, NewJob, Outcome, Workers};
 use norfab_tests::{Peer, Security};
 use serde_json::json;
 
@@ -15,11 +15,15 @@ const WORKER: &str = "dummy-worker-1";
 async fn main() {
     for security in [Security::Curve, Security::Plain] {
         let Some(peer) = Peer::builder().security(security).start().await else { return };
-        let client = Client::builder().folder(peer.base_dir()).name("bench").build().await.expect("opens");
-        measure(&client, 20).await;
-        let times = measure(&client, CALLS).await;
-        client.shutdown().await;
-        print("ours", security, times);
+        // The Python client commits with synchronous NORMAL; FULL is what ours does unless told otherwise.
+        for (name, durability) in [("ours, full", Durability::Full), ("ours, normal", Durability::Normal)] {
+            let builder = Client::builder().folder(peer.base_dir()).name("bench").durability(durability);
+            let client = builder.build().await.expect("opens");
+            measure(&client, 20).await;
+            let times = measure(&client, CALLS).await;
+            client.shutdown().await;
+            print(name, security, times);
+        }
         print("python", security, python(&peer));
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use norfab_client::{ClientName, DEFAULT_NAME, Endpoint, JobId, JobStatus, Timestamp};
 
+use crate::given::Given;
 use crate::output::Format;
 use crate::span;
 
@@ -69,7 +70,8 @@ pub(crate) struct Globals {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// How long a command tries to reach the fabric before it gives up
-    #[arg(long, global = true, value_name = "SECONDS", default_value = "5", value_parser = span::limit)]
+    #[arg(long, global = true, value_name = "SECONDS", default_value = "5", value_parser = span::limit,
+        allow_hyphen_values = true)]
     pub(crate) connect_timeout: Duration,
     /// Log more; twice and thrice for even more
     #[arg(short, long, global = true, action = ArgAction::Count)]
@@ -131,6 +133,7 @@ const RUN_JOB_HELP: &str = "\
 Examples:
   norfab job run nornir cli -k commands='[\"show clock\"]'
   norfab job run nornir cli --workers core-1 --workers core-2 --kwargs '{\"commands\": [\"show clock\"]}' --timeout 5m
+  norfab job run nornir cfg --kwargs @arguments.json
   norfab job run netbox sync --answer yes
 
 The exit code is 1 when the job does not end COMPLETED, or when the task failed at a worker.";
@@ -156,14 +159,14 @@ pub(crate) struct JobArgs {
     /// A keyword argument; the value is taken as JSON if it is valid JSON, else as text (quote to force text: '"5"')
     #[arg(short = 'k', value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
-    /// Keyword arguments as a JSON object
+    /// Keyword arguments as a JSON object; @FILE reads it from a file, - from standard input
     #[arg(long, value_name = "JSON")]
-    pub(crate) kwargs: Option<String>,
-    /// Positional arguments as a JSON array; tasks that name `job` first take none
+    pub(crate) kwargs: Option<Given>,
+    /// Positional arguments as a JSON array, @FILE or -; tasks that name `job` first take none
     #[arg(long, value_name = "JSON")]
-    pub(crate) args: Option<String>,
+    pub(crate) args: Option<Given>,
     /// How long it may take once it is released: seconds, or with units as in 10m
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = span::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = span::seconds, allow_hyphen_values = true)]
     pub(crate) timeout: u64,
 }
 
@@ -197,7 +200,7 @@ pub(crate) struct ScheduleArgs {
     #[command(flatten)]
     pub(crate) when: WhenArgs,
     /// How late it may start before it counts as missed: seconds, or with units; without it, however late
-    #[arg(long, value_name = "SECONDS", value_parser = span::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = span::seconds, allow_hyphen_values = true)]
     pub(crate) grace: Option<u64>,
     /// Wait for the job's time and its results, and send it if no other process does
     #[arg(long)]
@@ -215,7 +218,7 @@ pub(crate) struct WhenArgs {
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse, allow_negative_numbers = true)]
     pub(crate) at: Option<Timestamp>,
     /// The time from now on: 90s, 5m, 2h, 1d12h
-    #[arg(long = "in", value_name = "DURATION", value_parser = span::span)]
+    #[arg(long = "in", value_name = "DURATION", value_parser = span::span, allow_hyphen_values = true)]
     pub(crate) after: Option<Duration>,
 }
 
@@ -371,6 +374,10 @@ mod tests {
         refuses("job schedule s t", "required");
         refuses("job schedule s t --in 5m --at 1795996800", "cannot be used with");
         refuses("job schedule s t --in 90", "write 90s for seconds");
+        refuses("job schedule s t --in -5s", "\"-5s\" is negative");
+        refuses("job schedule s t --in -5", "\"-5\" is negative");
+        refuses("job schedule s t --in 5m --grace -1", "\"-1\" is negative");
+        refuses("job run s t --timeout -5m", "\"-5m\" is negative");
         refuses("job schedule s t --at 2026-11-30T02:00:00", "write \"2026-11-30T02:00:00Z\" for UTC");
         refuses("job schedule s t --at 1795996800000", "read as milliseconds it is 2026-11-30T00:00:00Z");
         refuses("job schedule s t --in 99999999999999999999d", "longer than can be counted");

@@ -10,13 +10,14 @@ mod workers;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use norfab_client::{Client, ClientBuilder, Role, read_inventory};
 
 use crate::args::{Cli, Command, DbCommand, Globals, JobCommand};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::signals::{Signals, StopSignal};
+use crate::signals::Signals;
 
 /// How a command ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +26,6 @@ pub(crate) enum Verdict {
     Done,
     /// The job did not end well.
     JobFailed,
-    /// It was stopped, and there was nothing to wait for.
-    Stopped(StopSignal),
 }
 
 impl Verdict {
@@ -36,17 +35,33 @@ impl Verdict {
         ExitCode::from(match self {
             Self::Done => 0,
             Self::JobFailed => 1,
-            Self::Stopped(signal) => signal.exit_code(),
         })
     }
 }
 
-/// Runs a command to its end.
+/// How long a command may take to end in order once it was asked to stop: longer than a client needs at the most.
+const ORDERLY: Duration = Duration::from_millis(1900);
+
+/// Runs a command to its end, or until shortly after it was asked to stop.
 ///
 /// # Errors
 /// [`Failure`]; nothing was said of it yet.
 pub(crate) async fn execute(cli: Cli, out: &Output) -> Result<Verdict, Failure> {
-    let mut signals = Signals::catch().map_err(Failure::Signals)?;
+    let signals = Signals::catch().map_err(Failure::Signals)?;
+    let mut asked = Signals::catch().map_err(Failure::Signals)?;
+    let overdue = async {
+        let signal = asked.next().await;
+        tokio::time::sleep(ORDERLY).await;
+        signal
+    };
+    tokio::select! {
+        verdict = command(cli, out, signals) => verdict,
+        // A database that hangs, a terminal that is read: the process ends all the same, which the database survives.
+        signal = overdue => Err(Failure::Interrupted(signal)),
+    }
+}
+
+async fn command(cli: Cli, out: &Output, mut signals: Signals) -> Result<Verdict, Failure> {
     let site = Site(cli.globals);
     match cli.command {
         Command::Demo => demo::demo(out, &mut signals).await,

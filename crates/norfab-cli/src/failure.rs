@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use norfab_client::{ClientError, JobDetail, StoreError, StoreOpenError};
 use serde_json::{Value, json};
 
+use crate::given::GivenError;
 use crate::payload::PayloadError;
 use crate::signals::StopSignal;
 
@@ -20,6 +21,9 @@ pub(crate) enum Failure {
     /// The arguments for a job cannot be used.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// What an option names cannot be read.
+    #[error(transparent)]
+    Given(#[from] GivenError),
     /// The client says so.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -49,6 +53,9 @@ pub(crate) enum Failure {
         /// The job as it now is.
         job: Box<JobDetail>,
     },
+    /// The program was asked to stop, and left what it was doing.
+    #[error("stopped by {} before its end", .0.as_str())]
+    Interrupted(StopSignal),
     /// The demonstration did not come to its end.
     #[error("the demonstration failed: {0}")]
     Demo(String),
@@ -125,10 +132,10 @@ impl Failure {
     #[must_use]
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Self::Usage(_) | Self::Payload(_) => Kind::Usage,
+            Self::Usage(_) | Self::Payload(_) | Self::Given(_) => Kind::Usage,
             Self::NoDatabase { .. } => Kind::NotFound,
             Self::Unreachable { .. } => Kind::Unreachable,
-            Self::Stopped { signal, .. } => Kind::Stopped(*signal),
+            Self::Stopped { signal, .. } | Self::Interrupted(signal) => Kind::Stopped(*signal),
             Self::Client(error) => kind_of(error),
             _ => Kind::Error,
         }
@@ -140,14 +147,17 @@ impl Failure {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// All of it in one line, causes included.
+    /// All of it in one line, causes included, each told once: many an error ends with its cause's words already.
     #[must_use]
     pub(crate) fn describe(&self) -> String {
         let mut text = self.to_string();
         let mut source = self.source();
         while let Some(cause) = source {
-            text.push_str(": ");
-            text.push_str(&cause.to_string());
+            let words = cause.to_string();
+            if !text.ends_with(&words) {
+                text.push_str(": ");
+                text.push_str(&words);
+            }
             source = cause.source();
         }
         text
@@ -213,7 +223,16 @@ mod tests {
         check(Failure::Output(source), Kind::Error, "cannot write the output: disk full");
         let storage = StoreError::Storage { doing: "claim jobs", source: "disk full".into() };
         check(ClientError::from(storage), Kind::Error, "the job database failed to claim jobs: disk full");
+        let said_by_both = Wrapped(io::Error::other("disk full"));
+        let storage = StoreError::Storage { doing: "claim jobs", source: Box::new(said_by_both) };
+        let once = "the job database failed to claim jobs: while writing: disk full";
+        check(ClientError::from(storage), Kind::Error, once);
     }
+
+    /// An error that tells its source's words itself.
+    #[derive(Debug, thiserror::Error)]
+    #[error("while writing: {0}")]
+    struct Wrapped(#[source] io::Error);
 
     #[test]
     fn a_closed_pipe_is_told_apart() {

@@ -1,5 +1,5 @@
-//! Logs go to stderr: warnings for a command, what is going on for `norfab run`, more with `-v`, anything with
-//! `NORFAB_LOG`.
+//! Logs go to stderr: what is going on for `norfab run`, for other commands only what they do not tell themselves, more with
+//! `-v`, anything with `NORFAB_LOG`.
 
 use tracing_subscriber::EnvFilter;
 
@@ -38,7 +38,8 @@ pub(crate) fn start(cli: &Cli, out: &Output) {
 fn default_directives(cli: &Cli) -> &'static str {
     let quiet = u8::from(matches!(cli.command, Command::Run));
     match cli.globals.verbose.saturating_add(quiet) {
-        0 => "warn",
+        // What the dispatcher warns of, such as a link that is down, the command tells in its own words.
+        0 => "warn,norfab_dispatch=error",
         1 => "warn,norfab=info",
         2 => "warn,norfab=debug",
         _ => "info,norfab=trace",

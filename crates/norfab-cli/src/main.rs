@@ -4,6 +4,7 @@
 mod args;
 mod commands;
 mod failure;
+mod given;
 mod logging;
 mod output;
 mod payload;

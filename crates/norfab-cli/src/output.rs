@@ -18,7 +18,7 @@ use tracing_subscriber::fmt::MakeWriter;
 pub(crate) use job::{added, detail, event_line, job_list, results, status_line};
 pub(crate) use moment::{Moments, elapsed};
 pub(crate) use pretty::plain;
-pub(crate) use table::workers as worker_table;
+pub(crate) use table::{Room, workers as worker_table};
 pub(crate) use tint::{Stream, Tint, of_status};
 
 use crate::failure::Failure;

@@ -1,5 +1,7 @@
 //! Arguments of a job from what a person typed: `-k key=value`, `--kwargs`, `--args`. No error here repeats a value.
 
+mod twice;
+
 use std::collections::BTreeMap;
 
 use norfab_client::{Json, Workers};
@@ -13,6 +15,16 @@ pub(crate) enum PayloadError {
     /// One argument, two values.
     #[error("the keyword argument {0:?} is given twice; give it once")]
     Twice(String),
+    /// JSON, but with an object of which only a part would arrive.
+    #[error("{option} has an object with the same key twice (line {line}, column {column}); give it once")]
+    KeyTwice {
+        /// The option.
+        option: &'static str,
+        /// Where the second one stands: line in its value, from 1.
+        line: usize,
+        /// Column in its value, from 1.
+        column: usize,
+    },
     /// No JSON at all.
     #[error("{option} is not valid JSON (line {line}, column {column})")]
     NotJson {
@@ -59,7 +71,9 @@ pub(crate) fn kwargs(pairs: &[String], object: Option<&str>) -> Result<Json, Pay
     };
     for pair in pairs {
         let (key, text) = pair.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or(PayloadError::NoKey)?;
-        if members.insert(key.to_owned(), value(text)).is_some() {
+        let value = value(text);
+        refuse_keys_twice("-k", &value)?;
+        if members.insert(key.to_owned(), value).is_some() {
             return Err(PayloadError::Twice(key.to_owned()));
         }
     }
@@ -93,7 +107,21 @@ pub(crate) fn workers(names: &[String]) -> Result<Workers, PayloadError> {
 }
 
 fn parse(option: &'static str, text: &str) -> Result<Json, PayloadError> {
-    Json::parse(text).map_err(|error| PayloadError::NotJson { option, line: error.line(), column: error.column() })
+    let json = Json::parse(text).map_err(|error| PayloadError::NotJson {
+        option,
+        line: error.line(),
+        column: error.column(),
+    })?;
+    refuse_keys_twice(option, &json)?;
+    Ok(json)
+}
+
+/// Who reads such an object takes one of the two, and says nothing.
+fn refuse_keys_twice(option: &'static str, json: &Json) -> Result<(), PayloadError> {
+    match twice::find(json) {
+        None => Ok(()),
+        Some((line, column)) => Err(PayloadError::KeyTwice { option, line, column }),
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +159,12 @@ mod tests {
         refuses(&["=secret"], None, "KEY=VALUE");
         refuses(&["a=1", "a=secret"], None, "\"a\" is given twice");
         refuses(&["a=secret"], Some(r#"{"a": 1}"#), "\"a\" is given twice");
+        refuses(
+            &[],
+            Some(r#"{"a": 1, "a": "secret"}"#),
+            "--kwargs has an object with the same key twice (line 1, column 10)",
+        );
+        refuses(&[r#"a={"secret": 1, "secret": 2}"#], None, "-k has an object with the same key twice");
         refuses(&[], Some("\"secret\""), "--kwargs must be a JSON object");
         refuses(&[], Some("[1]"), "--kwargs must be a JSON object");
         refuses(&[], Some("{\"a\": secret}"), "--kwargs is not valid JSON (line 1, column 7)");

@@ -19,6 +19,12 @@ pub(crate) enum SpanError {
         /// What was given.
         text: String,
     },
+    /// Less than nothing.
+    #[error("{text:?} is negative; a span of time is at least 0, such as 90s, 5m, 2h or 1d12h")]
+    Negative {
+        /// What was given.
+        text: String,
+    },
     /// More than a number of seconds can hold.
     #[error("{text:?} is longer than can be counted")]
     TooLong {
@@ -38,6 +44,7 @@ const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)
 /// # Errors
 /// [`SpanError`].
 pub(crate) fn span(text: &str) -> Result<Duration, SpanError> {
+    not_negative(text)?;
     if is_number(text) {
         return Err(SpanError::NoUnit { text: text.to_owned() });
     }
@@ -49,6 +56,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, SpanError> {
 /// # Errors
 /// [`SpanError`].
 pub(crate) fn seconds(text: &str) -> Result<u64, SpanError> {
+    not_negative(text)?;
     if is_number(text) {
         return text.parse().map_err(|_| SpanError::TooLong { text: text.to_owned() });
     }
@@ -63,6 +71,14 @@ pub(crate) fn limit(text: &str) -> Result<Duration, SpanError> {
     match seconds(text)? {
         0 => Err(SpanError::Zero),
         seconds => Ok(Duration::from_secs(seconds)),
+    }
+}
+
+/// Refuses what would be a span without its sign.
+fn not_negative(text: &str) -> Result<(), SpanError> {
+    match text.strip_prefix('-') {
+        Some(rest) if is_number(rest) || units(rest).is_ok() => Err(SpanError::Negative { text: text.to_owned() }),
+        _ => Ok(()),
     }
 }
 
@@ -125,6 +141,10 @@ mod tests {
             assert!(span(text).is_err(), "{text}");
         }
         refuses("1.5h", "not a span of time");
+        refuses("-5s", "\"-5s\" is negative");
+        refuses("-1d12h", "is negative");
+        refuses("-5", "is negative");
+        refuses("--wait", "not a span of time");
         refuses("99999999999999999999s", "longer than can be counted");
         refuses("18446744073709551615d", "longer than can be counted");
         refuses("18446744073709551615m1s", "longer than can be counted");
@@ -134,6 +154,7 @@ mod tests {
     fn seconds_need_no_unit() {
         assert_eq!((seconds("600"), seconds("10m"), seconds("0")), (Ok(600), Ok(600), Ok(0)));
         assert!(seconds("99999999999999999999").is_err() && seconds("ten").is_err());
+        assert_eq!(seconds("-5"), Err(SpanError::Negative { text: "-5".into() }));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Site, at, end, nowhere};
+use common::{Nobody, Site, at, end};
 use tempfile::TempDir;
 
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/peer/fixtures/python-client-0.25.0.db");
@@ -14,12 +14,12 @@ async fn a_database_of_the_python_client_is_taken_over() {
     std::fs::create_dir_all(&client).expect("folders");
     let file = client.join("norfab.db");
     std::fs::copy(RECORDED, &file).expect("copies");
-    let endpoint = nowhere();
-    let run = async |line: &[&str]| end(&mut at(folder.path(), &endpoint, line)).await;
+    let nobody = Nobody::listens();
+    let run = async |line: &[&str]| end(&mut at(folder.path(), &nobody.endpoint(), line)).await;
     let before = std::fs::read(&file).expect("reads");
 
     let info = run(&["db", "info"]).await;
-    assert!(info.exits(0).stdout.contains("as the Python client made it"), "{info:?}");
+    assert!(info.exits(0).stdout.contains("not taken over yet; `norfab db migrate`"), "{info:?}");
     let info = run(&["--json", "db", "info"]).await.exits(0).json();
     assert_eq!(
         (&info["legacy"], &info["jobs"], &info["schema_version"]),

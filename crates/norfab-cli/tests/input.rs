@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{Site, at, end, norfab, nowhere};
+use common::{Nobody, Site, at, end, norfab};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
 
 async fn refuses(site: &Site, line: &[&str], part: &str) {
     let human = site.run(line).await;
@@ -23,6 +24,7 @@ async fn times() {
     refuses(&site, &schedule(&["--at", "2026-11-30 02:00"]), "2026-11-30T02:00:00Z").await;
     refuses(&site, &schedule(&["--at", "1795996800000"]), "as milliseconds it is 2026-11-30T00:00:00Z").await;
     refuses(&site, &schedule(&["--in", "90"]), "write 90s").await;
+    refuses(&site, &schedule(&["--in", "-5s"]), "\"-5s\" is negative").await;
     refuses(&site, &schedule(&["--in", "1h", "--grace", "0"]), "misfire_grace_seconds must be 1 to").await;
     refuses(&site, &schedule(&["--in", "1h", "--timeout", "0"]), "timeout must be 1 to").await;
 }
@@ -35,12 +37,37 @@ async fn arguments() {
     refuses(&site, &run(&["--args", "{}"]), "--args must be a JSON array").await;
     refuses(&site, &run(&["-k", "a=1", "--kwargs", "{\"a\": 2}"]), "\"a\" is given twice").await;
     refuses(&site, &run(&["-k", "a"]), "KEY=VALUE").await;
+    refuses(&site, &run(&["--kwargs", "{\"a\": 1, \"a\": 2}"]), "the same key twice (line 1, column 10)").await;
+    refuses(&site, &run(&["--kwargs", "@no/such.json"]), "cannot read the value of --kwargs from no/such.json").await;
+    refuses(&site, &run(&["--kwargs", "-", "--args", "@-"]), "standard input can give one value only").await;
+    refuses(&site, &run(&["--kwargs", "-"]), "--kwargs is not valid JSON").await;
     refuses(&site, &run(&["--workers", "w1", "--workers", "w1"]), "names \"w1\" twice").await;
     refuses(&site, &run(&["--workers", ""]), "workers must have 1 to 255 bytes").await;
     refuses(&site, &run(&["--workers", "any", "--workers", "w1"]), "stands alone").await;
     refuses(&site, &["job", "run", "", "echo"], "service must have 1 to 255 bytes").await;
     refuses(&site, &["job", "list", "--status", "done"], "is not a job status").await;
     assert!(site.fabric.executions().is_empty());
+}
+
+#[tokio::test]
+async fn long_arguments_come_from_a_file_or_standard_input() {
+    let site = Site::start().await;
+    // Longer than one argument of a command may be on any system.
+    let text = "x".repeat(300_000);
+    let kwargs = serde_json::json!({ "text": text }).to_string();
+    let file = site.folder.path().join("arguments.json");
+    std::fs::write(&file, &kwargs).expect("writes");
+    let from_file = format!("@{}", file.display());
+    let line = ["--json", "job", "run", "demo", "echo", "--workers", "any", "--kwargs"];
+    let ended = site.run(&[&line[..], &[&from_file]].concat()).await;
+    assert_eq!(ended.exits(0).json()["kwargs"]["text"], text);
+    let mut command = site.command(&[&line[..], &["-"]].concat());
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().expect("starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(kwargs.as_bytes()).await.expect("writes");
+    drop(stdin);
+    let ended = common::ended(child).await;
+    assert_eq!(ended.exits(0).json()["kwargs"]["text"], text);
 }
 
 #[tokio::test]
@@ -84,7 +111,8 @@ async fn a_database_that_is_none() {
     std::fs::create_dir_all(&client).expect("folders");
     let file = client.join("norfab.db");
     std::fs::write(&file, "no database at all").expect("writes");
-    let endpoint = nowhere();
+    let nobody = Nobody::listens();
+    let endpoint = nobody.endpoint();
     let commands =
         [&["job", "list"][..], &["job", "run", "demo", "echo"], &["run"], &["db", "info"], &["db", "migrate"]];
     for line in commands {

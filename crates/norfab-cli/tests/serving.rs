@@ -4,9 +4,8 @@
 
 mod common;
 
-use common::{Owner, Site, at, nowhere};
+use common::{Nobody, Owner, Site, at};
 use norfab_client::{JobStatus, Outcome};
-use norfab_loopback::{Loopback, LoopbackConfig};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -28,7 +27,8 @@ async fn a_job_that_another_process_scheduled_runs_at_its_time() {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
     let shown = site.run(&["--json", "job", "show", uuid, "--events"]).await.exits(0).json();
-    assert!(shown["events"].as_array().is_some_and(|events| events.len() >= 4), "{shown}");
+    let events = shown["events"].as_array().expect("events");
+    assert!(events.len() >= 4 && events.iter().all(|event| event["event_data"].is_object()), "{shown}");
     site.run(&["job", "cancel", uuid]).await.fails(3, "is COMPLETED, and only a SCHEDULED job can be cancelled");
     site.run(&["job", "reschedule", uuid, "--in", "1h"]).await.fails(3, "only a SCHEDULED job can be rescheduled");
     owner.stop().await.exits(0);
@@ -69,18 +69,22 @@ async fn a_second_owner_is_refused() {
 
 #[tokio::test]
 async fn it_goes_on_trying_until_the_fabric_is_there() {
-    let folder = TempDir::new().expect("temporary folder");
-    let endpoint = nowhere();
-    let mut owner = Owner::spawn(&mut at(folder.path(), &endpoint, &["run"]));
-    owner.wait_for("The link to the broker is down").await;
-    let port = endpoint.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-    let fabric =
-        Loopback::start(LoopbackConfig::default().port(port), norfab_client::SystemClock).await.expect("starts");
-    owner.wait_for("The link to the broker is up").await;
-    let ended = common::end(&mut at(folder.path(), &endpoint, &["--json", "job", "run", "demo", "echo"])).await;
-    assert_eq!(ended.exits(0).json()["status"], "COMPLETED");
-    owner.stop().await.exits(0);
-    fabric.shutdown().await;
+    for _ in 0..10 {
+        let folder = TempDir::new().expect("temporary folder");
+        let nobody = Nobody::listens();
+        let endpoint = nobody.endpoint();
+        let mut owner = Owner::spawn(&mut at(folder.path(), &endpoint, &["run"]));
+        owner.wait_for("The link to the broker is down").await;
+        // The port is free for a moment, and another program may take it.
+        let Some(fabric) = nobody.give_way().await else { continue };
+        owner.wait_for("The link to the broker is up").await;
+        let ended = common::end(&mut at(folder.path(), &endpoint, &["--json", "job", "run", "demo", "echo"])).await;
+        assert_eq!(ended.exits(0).json()["status"], "COMPLETED");
+        owner.stop().await.exits(0);
+        fabric.shutdown().await;
+        return;
+    }
+    panic!("the port was taken every time");
 }
 
 #[tokio::test]
@@ -106,4 +110,28 @@ async fn signals_and_json() {
     owner.wait_for("Serves the jobs of").await;
     let report = owner.stop().await.exits(0).json();
     assert_eq!((&report["stopped_by"], &report["total_jobs"]), (&"SIGTERM".into(), &0.into()), "{report}");
+}
+
+#[tokio::test]
+async fn it_stops_in_order_without_a_fabric_or_a_database() {
+    let folder = TempDir::new().expect("temporary folder");
+    let nobody = Nobody::listens();
+    let mut owner = Owner::spawn(&mut at(folder.path(), &nobody.endpoint(), &["run", "--json"]));
+    owner.wait_for("The link to the broker is down").await;
+    // What the process has open stays open, but nobody finds it any more, so that it cannot be counted.
+    std::fs::rename(folder.path().join("__norfab__"), folder.path().join("away")).expect("renames");
+    let report = owner.stop().await.exits(0).json();
+    assert_eq!((&report["stopped_by"], report.get("total_jobs")), (&"SIGTERM".into(), None), "{report}");
+}
+
+#[tokio::test]
+async fn a_question_beside_an_owner_is_answered() {
+    let site = Site::start().await;
+    let owner = Owner::start(&site).await;
+    let line = ["job", "run", "demo", "ask", "--workers", "any", "-k", "question=Go on?", "--answer", "yes"];
+    let ended = site.run(&line).await;
+    ended.exits(0);
+    assert!(ended.stderr.contains("Go on?") && ended.stdout.contains("yes"), "{ended:?}");
+    owner.stop().await.exits(0);
+    assert_eq!(site.fabric.executions().len(), 1);
 }

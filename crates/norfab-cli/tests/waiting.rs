@@ -4,8 +4,9 @@ mod common;
 
 #[cfg(unix)]
 use common::Owner;
-use common::{Site, at, end, nowhere};
+use common::{Nobody, Site, at, end};
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 #[tokio::test]
 async fn a_job_without_an_owner() {
@@ -40,7 +41,8 @@ async fn a_failed_task_is_a_failure() {
     }
     let ended = site.run(&["job", "run", "nosuch", "echo"]).await;
     ended.exits(1);
-    assert!(ended.stderr.contains("FAILED") && ended.stderr.contains("failed to target workers"), "{ended:?}");
+    assert!(ended.stderr.contains("FAILED"), "{ended:?}");
+    assert_eq!(ended.stderr.matches("failed to target workers").count(), 1, "{ended:?}");
 }
 
 #[tokio::test]
@@ -67,7 +69,9 @@ async fn a_question_without_an_answer_is_left_to_run_out() {
     let site = Site::start().await;
     let line = ["job", "run", "demo", "ask", "--workers", "any", "-k", "question=Go on?", "-k", "timeout=1"];
     let ended = site.run(&line).await;
-    assert!(ended.stderr.contains("nobody is here to answer"), "{ended:?}");
+    ended.exits(1);
+    assert!(ended.stderr.contains("nobody is here to answer") && ended.stderr.contains("COMPLETED"), "{ended:?}");
+    assert!(ended.stdout.contains("Client input timed out"), "{ended:?}");
 }
 
 #[cfg(unix)]
@@ -89,10 +93,13 @@ async fn beside_an_owner_the_owner_sends() {
 #[tokio::test]
 async fn an_unreachable_fabric_fails_the_unsent_job() {
     let folder = TempDir::new().expect("temporary folder");
-    let endpoint = nowhere();
+    let nobody = Nobody::listens();
+    let endpoint = nobody.endpoint();
     let limit = ["--connect-timeout", "1"];
     let ended = end(at(folder.path(), &endpoint, &["job", "run", "demo", "echo"]).args(limit)).await;
     ended.fails(5, "the fabric was not reached: ");
+    assert_eq!(ended.stderr.matches("the fabric was not reached").count(), 1, "{ended:?}");
+    assert!(!ended.stderr.contains("The link to the broker"), "{ended:?}");
     let ended = end(at(folder.path(), &endpoint, &["--json", "job", "run", "demo", "echo"]).args(limit)).await;
     ended.fails_in_json(5, "unreachable", "the fabric was not reached");
     assert_eq!(ended.json()["job"]["status"], "FAILED");
@@ -101,10 +108,38 @@ async fn an_unreachable_fabric_fails_the_unsent_job() {
     assert!(jobs.len() == 2 && jobs.iter().all(|job| job["status"] == "FAILED" && job["posts_sent"] == 0), "{list}");
 }
 
+#[tokio::test]
+async fn a_link_that_is_lost_before_the_job_is_sent_fails_it() {
+    for _ in 0..10 {
+        let Site { folder, fabric } = Site::start().await;
+        let line = ["-v", "--connect-timeout", "1", "job", "schedule", "demo", "echo", "--in", "3s", "--wait"];
+        let mut child = at(folder.path(), fabric.endpoint(), &line).spawn().expect("starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        // It connects a while before the time of the job.
+        while !lines.next_line().await.expect("UTF-8").expect("a line").contains("The link to the broker is up") {}
+        let endpoint = fabric.endpoint().to_owned();
+        fabric.shutdown().await;
+        let mut rest = String::new();
+        while let Some(line) = lines.next_line().await.expect("UTF-8") {
+            rest.push_str(&line);
+        }
+        let ended = common::ended(child).await;
+        let list = end(&mut at(folder.path(), &endpoint, &["--json", "job", "list"])).await.exits(0).json();
+        if list["jobs"][0]["posts_sent"] != 0 {
+            // The fabric was stopped too late, on a machine that is busy with something else.
+            continue;
+        }
+        ended.exits(5);
+        assert!(rest.contains("error: the fabric was not reached: "), "{rest}");
+        assert_eq!(list["jobs"][0]["status"], "FAILED", "{list}");
+        return;
+    }
+    panic!("the job was sent every time");
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn ctrl_c_leaves_the_job_scheduled() {
-    use tokio::io::{AsyncBufReadExt, BufReader};
     let site = Site::start().await;
     let mut child = site.command(&["job", "schedule", "demo", "echo", "--in", "1h", "--wait"]).spawn().expect("starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
@@ -130,6 +165,8 @@ async fn workers_are_shown_without_a_database() {
     assert_eq!(rows.as_array().map(Vec::len), Some(2), "{rows}");
     assert_eq!(site.run(&["--json", "workers", "--service", "nosuch"]).await.exits(0).json(), serde_json::json!([]));
     assert_eq!(std::fs::read_dir(site.folder.path()).expect("reads").count(), 0);
-    let refused = end(&mut at(site.folder.path(), &nowhere(), &["workers", "--connect-timeout", "1"])).await;
+    let nobody = Nobody::listens();
+    let refused = end(&mut at(site.folder.path(), &nobody.endpoint(), &["workers", "--connect-timeout", "1"])).await;
     refused.fails(5, "the fabric was not reached: ");
+    assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
 }

@@ -221,7 +221,7 @@ impl ClientBuilder {
 /// Takes the lock for good; a guest is waited for, since it ends by itself.
 async fn take_lock(database: &Path) -> Result<OwnerLock, ClientError> {
     let mut said = false;
-    let mut unknown = 0;
+    let mut looks = 0;
     loop {
         match OwnerLock::take(database, HolderKind::Owner) {
             Ok(lock) => return Ok(lock),
@@ -236,8 +236,8 @@ async fn take_lock(database: &Path) -> Result<OwnerLock, ClientError> {
                         said = true;
                     }
                 }
-                // Taken or let go a moment ago: what kind of holder it is will be known soon.
-                None if unknown < 10 => unknown += 1,
+                // Taken or let go a moment ago, or only looked at: who holds it will be known soon.
+                _ if looks < 5 => looks += 1,
                 holder => return Err(ClientError::Owned { lock, holder }),
             },
         }

@@ -4,13 +4,13 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use norfab_dispatch::{Config, Control, Dispatcher, Health, Notice, Ports};
+use norfab_dispatch::{Config, Control, ControlError, Dispatcher, Health, Notice, Ports};
 use norfab_model::{
     Broker, Clock, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Json, Limits, NewJob, Start, Store,
     StoreError, Timestamp, ValidJob,
 };
 use norfab_nfp::NfpBroker;
-use norfab_store::SqliteStore;
+use norfab_store::{MemoryStore, SqliteStore};
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -301,7 +301,10 @@ impl<S: Store, B: Broker, C: Clock> Client<S, B, C> {
             Some(control) => ask(&control, task, kwargs, timeout).await,
             None => self.ask_aside(task, kwargs, timeout).await,
         };
-        if let Err(ClientError::Dispatch(_)) = answer { Err(ClientError::Closed) } else { answer }
+        match answer {
+            Err(ClientError::Dispatch(ControlError::Ended)) => Err(ClientError::Closed),
+            answer => answer,
+        }
     }
 
     async fn ask_aside(&self, task: &str, kwargs: Json, timeout: Duration) -> Result<Json, ClientError> {
@@ -310,12 +313,12 @@ impl<S: Store, B: Broker, C: Clock> Client<S, B, C> {
         let mark = JobId::generate(shared.clock.now());
         let suffix = mark.as_str().get(24..).unwrap_or_default();
         let ports = Ports {
-            store: Arc::clone(&shared.store),
+            // It serves no job: it only keeps the connection and knows whether the broker answers.
+            store: Arc::new(MemoryStore::new()),
             broker: connect(&format!("{}-ask-{suffix}", self.core.name))?,
             clock: shared.clock.clone(),
         };
-        // A dispatcher that serves no job: it only keeps the connection and knows whether the broker answers.
-        let config = Config { scope: norfab_model::Scope::Jobs(Vec::new()), ..Config::default() };
+        let config = Config::default();
         let (dispatcher, control, _notices) = Dispatcher::new(ports, config);
         let running = tokio::spawn(dispatcher.run());
         let answer = ask(&control, task, kwargs, timeout).await;
@@ -356,18 +359,27 @@ impl<S: Store, B: Broker, C: Clock> Client<S, B, C> {
         }
     }
 
-    /// Ends in order: no new dispatch, what is outstanding committed, the socket closed, the lock freed. Takes about a
-    /// second at the most. Jobs in flight go on at their workers and are picked up by the next start.
+    /// Ends in order: no new dispatch, what is outstanding committed, the socket closed, the lock freed. Jobs in flight go
+    /// on at their workers and are picked up by the next start. Takes less than two seconds: what does not end by then,
+    /// because the database or the broker hangs, is cut off, which loses no more than a kill does: nothing.
     pub async fn shutdown(self) {
         self.core.signal_stop();
         let tasks = std::mem::take(&mut *self.core.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        for task in tasks {
-            if let Err(error) = task.await {
-                tracing::error!("A task of the client ended badly: {error}");
+        let aborts: Vec<_> = tasks.iter().map(JoinHandle::abort_handle).collect();
+        let orderly = async {
+            for task in tasks {
+                if let Err(error) = task.await {
+                    tracing::error!("A task of the client ended badly: {error}");
+                }
             }
+            self.core.shared.watchers.close();
+            self.core.shared.store.close().await;
+        };
+        if tokio::time::timeout(STOP_LIMIT, orderly).await.is_err() {
+            tracing::warn!("Something did not end in time and is cut off; the next start picks up what is under way");
+            aborts.iter().for_each(tokio::task::AbortHandle::abort);
+            self.core.shared.watchers.close();
         }
-        self.core.shared.watchers.close();
-        self.core.shared.store.close().await;
     }
 
     /// Tells the dispatcher of this process and the watchers of a change that this client made.
@@ -448,6 +460,9 @@ impl<S: Store, C: Clock> Shared<S, C> {
 }
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long an orderly stop may take. With what a program does around it, it ends within two seconds.
+const STOP_LIMIT: Duration = Duration::from_millis(1800);
 
 impl<S: Store, B: Broker, C: Clock> Core<S, B, C> {
     fn signal_stop(&self) {

@@ -67,9 +67,6 @@ pub enum ClientError {
         /// The worker.
         worker: String,
     },
-    /// Only the process that dispatches speaks to the workers.
-    #[error("this process does not dispatch at the moment; answer in the one that does")]
-    NotDispatching,
     /// No answer of the broker in time.
     #[error("the fabric was not reached: {reason}")]
     Unreachable {

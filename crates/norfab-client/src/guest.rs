@@ -37,6 +37,8 @@ impl Guest {
     /// Takes a job as one of its own.
     pub(crate) fn adopt(&self, job: JobId) {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).push(job);
+        // A new job is a new try.
+        self.gave_up.send_replace(None);
         self.adopted.notify_one();
     }
 
@@ -127,15 +129,15 @@ impl Guest {
         drop(lock);
     }
 
-    /// Hands its jobs to the running dispatcher and waits until it is not needed. Tells why when the link was never up in
-    /// time.
+    /// Hands its jobs to the running dispatcher and waits until it is not needed. Tells why when the link did not come up
+    /// in time, or was lost for as long while a job had not been sent.
     async fn accompany<S: Store, C: Clock>(
         &self,
         shared: &Shared<S, C>,
         control: &Control,
         stop: &mut watch::Receiver<bool>,
     ) -> Option<String> {
-        let began = shared.clock.now();
+        let mut down_since = shared.clock.now();
         let mut health = control.health();
         let mut was_up = false;
         let mut served: Vec<JobId> = Vec::new();
@@ -145,20 +147,22 @@ impl Guest {
             if needed.is_empty() || *stop.borrow() {
                 return None;
             }
-            // Nobody is late before the time of the first job.
-            let first = needed.iter().map(|job| due_at(job).unwrap_or(began)).min().unwrap_or(began);
-            let limit = first.max(began).saturating_add(self.connect_timeout);
+            if health.borrow_and_update().link == LinkState::Up {
+                (was_up, down_since) = (true, now);
+            }
+            // Nobody is late before the time of the first job. One that was sent is waited for until its deadline.
+            let first = needed.iter().map(|job| due_at(job).unwrap_or(down_since)).min().unwrap_or(down_since);
+            let limit = first.max(down_since).saturating_add(self.connect_timeout);
+            if now >= limit && (!was_up || needed.iter().any(|job| !job.status.is_in_flight())) {
+                return Some(why_down(control, self.connect_timeout));
+            }
             for job in needed {
                 if !served.contains(&job.uuid) {
                     control.serve(job.uuid.clone());
                     served.push(job.uuid);
                 }
             }
-            was_up |= health.borrow_and_update().link == LinkState::Up;
-            if !was_up && now >= limit {
-                return Some(why_down(control, self.connect_timeout));
-            }
-            let next = now.saturating_add(if was_up { LOOK_INTERVAL } else { LOOK_INTERVAL.min(limit.since(now)) });
+            let next = now.saturating_add(LOOK_INTERVAL.min(limit.since(now)).max(Duration::from_millis(1)));
             tokio::select! {
                 _ = stop.wait_for(|stopped| *stopped) => {}
                 () = self.adopted.notified() => {}

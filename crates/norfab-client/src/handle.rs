@@ -71,6 +71,8 @@ pub struct JobHandle<S, C> {
     id: JobId,
     shared: Arc<Shared<S, C>>,
     seen: watch::Receiver<Seen>,
+    /// Whether the store was read since the watching began; what is told before that may be older.
+    looked: bool,
     last_event: i64,
     last_status: Option<JobStatus>,
     waiting: VecDeque<Update>,
@@ -80,7 +82,7 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
     /// Begins to watch a job, which need not be there yet.
     pub(crate) fn new(id: JobId, shared: Arc<Shared<S, C>>) -> Self {
         let seen = shared.watchers.subscribe(&id);
-        Self { id, shared, seen, last_event: 0, last_status: None, waiting: VecDeque::new() }
+        Self { id, shared, seen, looked: false, last_event: 0, last_status: None, waiting: VecDeque::new() }
     }
 
     /// The job's identity.
@@ -103,12 +105,7 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
     /// [`ClientError::Closed`] when the client is shut down before; [`ClientError::Store`] when the job cannot be read.
     pub async fn outcome(&mut self) -> Result<Outcome, ClientError> {
         loop {
-            let told = self.seen.borrow_and_update().job.clone();
-            let job = match told {
-                Some(job) => job,
-                None => self.job().await?,
-            };
-            if job.status.is_terminal() {
+            if self.current().await?.status.is_terminal() {
                 let detail = self.shared.detail(&self.id).await?;
                 if let Some(outcome) = Outcome::of(detail) {
                     return Ok(outcome);
@@ -118,8 +115,22 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
         }
     }
 
-    /// What happened next: every event of the job from its beginning on, and every change of its status, as they come.
-    /// None when the job has ended and all was told. Safe to drop while it waits.
+    /// The job as it was told last, or as it stands in the store.
+    async fn current(&mut self) -> Result<Job, ClientError> {
+        let told = self.seen.borrow_and_update().job.clone();
+        match told {
+            Some(job) if self.looked => Ok(job),
+            _ => {
+                let job = self.job().await?;
+                self.looked = true;
+                Ok(job)
+            }
+        }
+    }
+
+    /// What happened next: every event of the job from its beginning on, and its status whenever it is found changed; one
+    /// that lasted a moment only may be passed over. None when the job has ended and all was told. Safe to drop while it
+    /// waits.
     ///
     /// # Errors
     /// As [`outcome`](Self::outcome).
@@ -131,20 +142,16 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
             if self.last_status.is_some_and(JobStatus::is_terminal) {
                 return Ok(None);
             }
-            let told = self.seen.borrow_and_update().job.clone();
-            if !self.look(told).await? {
+            if !self.look().await? {
                 self.seen.changed().await.map_err(|_| ClientError::Closed)?;
             }
         }
     }
 
     /// Reads what is new and tells whether there was anything.
-    async fn look(&mut self, told: Option<Job>) -> Result<bool, ClientError> {
+    async fn look(&mut self) -> Result<bool, ClientError> {
         // The job first: events stored before its end are then never overlooked.
-        let job = match told {
-            Some(job) => job,
-            None => self.job().await?,
-        };
+        let job = self.current().await?;
         // A status comes before the events that were stored since; the end comes after all of them.
         if !job.status.is_terminal() {
             self.note_status(&job);
@@ -167,14 +174,14 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
         }
     }
 
-    /// Answers a worker's question. NorFab confirms an answer by an event only, and drops one that comes too late.
+    /// Answers a worker's question. NorFab confirms an answer by an event only, and drops one that comes too late. Where
+    /// another process dispatches, the answer goes to it through the database.
     ///
     /// # Errors
-    /// [`ClientError::NoQuestion`] when that worker asks nothing, [`ClientError::NotDispatching`] when another process
-    /// serves the job.
+    /// [`ClientError::NoQuestion`] when that worker asks nothing; [`ClientError::Store`].
     pub async fn send_response(&self, worker: &str, value: Json) -> Result<(), ClientError> {
         let (job, request) = self.question(worker).await?;
-        self.send(job, worker, request.answer(value))
+        self.send(job, worker, request.answer(value)).await
     }
 
     /// Turns a worker's question down.
@@ -183,7 +190,7 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
     /// As [`send_response`](Self::send_response).
     pub async fn cancel_request(&self, worker: &str) -> Result<(), ClientError> {
         let (job, request) = self.question(worker).await?;
-        self.send(job, worker, request.cancel())
+        self.send(job, worker, request.cancel()).await
     }
 
     async fn question(&self, worker: &str) -> Result<(Job, norfab_model::InputRequest), ClientError> {
@@ -194,9 +201,17 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
         }
     }
 
-    fn send(&self, job: Job, worker: &str, answer: norfab_model::InputAnswer) -> Result<(), ClientError> {
-        let control = self.shared.control().ok_or(ClientError::NotDispatching)?;
-        Ok(control.answer(job.uuid, job.service, worker.to_owned(), answer)?)
+    async fn send(&self, job: Job, worker: &str, answer: norfab_model::InputAnswer) -> Result<(), ClientError> {
+        match self.shared.control() {
+            Some(control) => Ok(control.answer(job.uuid, job.service, worker.to_owned(), answer)?),
+            None => Ok(self.shared.store.answer_add(self.shared.clock.now(), &job.uuid, worker, &answer).await?),
+        }
+    }
+}
+
+impl<S, C> Drop for JobHandle<S, C> {
+    fn drop(&mut self) {
+        self.shared.watchers.leave(&self.id);
     }
 }
 

@@ -38,18 +38,25 @@ impl Watchers {
         table.jobs.entry(id.clone()).or_default().subscribe()
     }
 
-    /// Tells how a job is now.
-    pub(crate) fn job_changed(&self, job: Job) {
+    /// Ends one handle's watching; the receiver itself is still there.
+    pub(crate) fn leave(&self, id: &JobId) {
         let mut table = self.table();
-        let ended = job.status.is_terminal();
-        let id = job.uuid.clone();
-        let Some(sender) = table.jobs.get(&id) else { return };
-        sender.send_modify(|seen| {
-            seen.version += 1;
-            seen.job = Some(job);
-        });
-        if ended || sender.receiver_count() == 0 {
-            table.jobs.remove(&id);
+        if table.jobs.get(id).is_some_and(|sender| sender.receiver_count() <= 1) {
+            table.jobs.remove(id);
+        }
+    }
+
+    /// Tells how a job is now. What has ended stays so, whoever tells an older state late.
+    pub(crate) fn job_changed(&self, job: Job) {
+        if let Some(sender) = self.table().jobs.get(&job.uuid) {
+            sender.send_if_modified(|seen| {
+                let ended = seen.job.as_ref().is_some_and(|known| known.status.is_terminal());
+                if !ended {
+                    seen.version += 1;
+                    seen.job = Some(job);
+                }
+                !ended
+            });
         }
     }
 

@@ -177,6 +177,43 @@ async fn two_guests_serve_one_after_the_other() {
     second.shutdown().await;
 }
 
+/// The question of the job is answered by a client that does not dispatch.
+#[tokio::test]
+async fn a_question_is_answered_from_beside_the_owner() {
+    let bench = Bench::start().await;
+    let owner = bench.client(Role::Owner).await;
+    let beside = bench.client(Role::Beside).await;
+    let worker = bench.fabric.workers()[0].clone();
+    let ask = NewJob::new("demo", "ask").workers(Workers::One(worker.clone())).kwargs(json!({"question": "Go on?"}));
+    let mut handle = beside.submit_job(ask).await.expect("added");
+    loop {
+        let update = within(handle.next_update()).await.expect("readable").expect("not ended");
+        if matches!(&update, Update::Status(job) if job.pending_inputs.contains_key(&worker)) {
+            break;
+        }
+    }
+    handle.send_response(&worker, Json::from(json!("certainly"))).await.expect("handed over");
+    let Outcome::Completed { results } = within(handle.outcome()).await.expect("ends") else { panic!("not completed") };
+    assert!(results[&worker].as_str().contains("certainly"));
+    beside.shutdown().await;
+    owner.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_guest_that_gave_up_tries_again_for_the_next_job() {
+    let bench = Bench::start().await;
+    // Nothing listens on the discard port of this machine.
+    let builder = bench.builder().endpoint("tcp://127.0.0.1:9").role(Role::Guest);
+    let guest = builder.connect_timeout(Duration::from_millis(300)).build().await.expect("opens");
+    for _ in 0..2 {
+        let outcome = within(guest.run_job(echo())).await.expect("ends");
+        let Outcome::Failed { errors, .. } = outcome else { panic!("{outcome:?}") };
+        assert!(errors.concat().contains("the fabric was not reached"), "{errors:?}");
+        assert!(within(guest.unreachable()).await.contains("cannot be reached"));
+    }
+    guest.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_reader_changes_nothing() {
     let bench = Bench::start().await;
@@ -194,6 +231,11 @@ async fn a_reader_changes_nothing() {
     ] {
         assert!(matches!(&refused, Some(ClientError::Store(StoreError::ReadOnly(_)))), "{refused:?}");
     }
+    // It may ask the broker, under a name of its own.
+    let workers =
+        within(reader.mmi("show_workers", Json::empty_object(), Duration::from_secs(20))).await.expect("answers");
+    assert!(workers.as_str().contains("demo-worker-1"));
+    assert_eq!(reader.find_job(waiting.id()).await.expect("there").status, JobStatus::Scheduled);
     reader.shutdown().await;
     owner.shutdown().await;
 }

@@ -48,6 +48,9 @@ pub enum ControlError {
     /// The dispatcher has ended.
     #[error("the dispatcher has ended; open the client again")]
     Ended,
+    /// Too much waits to be sent to the broker already.
+    #[error("too much waits to be sent to the broker; try again")]
+    Busy,
 }
 
 #[derive(Debug)]
@@ -55,7 +58,7 @@ pub(crate) enum Command {
     /// Something in the store is new.
     Wake,
     /// A question to the broker.
-    Mmi { task: String, kwargs: Json, answer: oneshot::Sender<Json> },
+    Mmi { task: String, kwargs: Json, answer: oneshot::Sender<Result<Json, ControlError>> },
     /// An answer to a worker's question.
     Answer { job: JobId, service: String, worker: String, answer: InputAnswer },
     /// A guest serves one more job.
@@ -86,11 +89,11 @@ impl Control {
     /// Asks the broker itself. Waits as long as it takes; set a timeout around it.
     ///
     /// # Errors
-    /// [`ControlError::Ended`].
+    /// [`ControlError::Ended`], or [`ControlError::Busy`] when the question cannot even wait to be sent.
     pub async fn mmi(&self, task: String, kwargs: Json) -> Result<Json, ControlError> {
         let (answer, answered) = oneshot::channel();
         self.commands.send(Command::Mmi { task, kwargs, answer }).map_err(|_| ControlError::Ended)?;
-        answered.await.map_err(|_| ControlError::Ended)
+        answered.await.map_err(|_| ControlError::Ended)?
     }
 
     /// Sends an answer to a worker's question. NorFab does not confirm it but by an event.

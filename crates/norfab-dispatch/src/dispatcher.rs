@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use norfab_model::{
-    Broker, Clock, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Request, Scope, Store, StoreError, Timestamp,
+    Broker, Clock, Connection, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Request, Scope, Store, StoreError,
+    Timestamp,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -12,7 +14,7 @@ use crate::control::Command;
 use crate::event::{self, Event};
 use crate::link::LinkMonitor;
 use crate::trouble::Trouble;
-use crate::{Config, Control, Health, LinkState, Notice};
+use crate::{Config, Control, ControlError, Health, LinkState, Notice};
 
 /// The three ports of a dispatcher.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ pub struct Dispatcher<S, B, C> {
     /// What came and is not applied yet.
     pub(crate) inbox: Vec<norfab_model::Reply>,
     /// Questions to the broker that wait for their answer.
-    questions: HashMap<JobId, oneshot::Sender<Json>>,
+    questions: HashMap<JobId, oneshot::Sender<Result<Json, ControlError>>>,
     /// Jobs that were sent and that the broker has not taken yet.
     pub(crate) unconfirmed: HashSet<JobId>,
     /// Workers to be asked for a result at once.
@@ -50,7 +52,17 @@ pub struct Dispatcher<S, B, C> {
     pub(crate) recovery: Recovery,
     /// The nearest instants; None when they must be asked for.
     pub(crate) due: Option<NextDue>,
+    /// Whether this pass has changed anything.
+    pub(crate) progress: bool,
+    /// The queue to the broker was full: no new job before this.
+    pub(crate) send_after: Option<Timestamp>,
+    /// Whether answers of other processes may wait to be sent.
+    pub(crate) answers: Answers,
     mark: Option<i64>,
+    /// When to look for changes of other processes again.
+    next_look: Timestamp,
+    /// The time of the last event.
+    last_now: Timestamp,
     strays: u64,
     pub(crate) ignored: u64,
 }
@@ -67,6 +79,19 @@ pub(crate) enum Recovery {
     Needed,
     Done,
 }
+
+/// Whether answers to questions, given by other processes, may wait in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    MayWait,
+    Sent,
+}
+
+/// How many messages may wait while the database fails; more are left with the transport.
+const INBOX_LIMIT: usize = 10_000;
+
+/// How long a pass waits that finds something due and cannot do it: what stands in its way is not known.
+const STUCK_PAUSE: Duration = Duration::from_secs(1);
 
 impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// A dispatcher, the handle to speak to it, and what it tells. It does nothing until it is run.
@@ -93,7 +118,12 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
             fetch: Vec::new(),
             recovery: Recovery::Needed,
             due: None,
+            progress: false,
+            send_after: None,
+            answers: Answers::MayWait,
             mark: None,
+            next_look: Timestamp::MIN,
+            last_now: Timestamp::MIN,
             strays: 0,
             ignored: 0,
             config,
@@ -103,27 +133,52 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Serves until it is told to shut down or every [`Control`] is gone.
     pub async fn run(mut self) {
-        // The mark before the first look at the jobs: no change of others falls in between.
-        self.look_for_foreign_changes().await;
-        let mut wake = self.pass(self.clock.now()).await;
+        let mut wake = Timestamp::MIN;
         loop {
-            let broker = (self.transport == Transport::Open).then_some(&mut self.broker);
-            let watched = wake.min(self.clock.now().saturating_add(self.config.watch_interval));
-            match event::next(&mut self.commands, broker, &self.clock, watched, self.config.reply_batch).await {
+            let now = self.clock.now();
+            self.notice_time(now).await;
+            if self.trouble.retry_at(now).is_none() {
+                wake = self.pass(now).await;
+            }
+            let wake = self.trouble.retry_at(now).unwrap_or(wake).min(self.next_look);
+            let open = self.transport == Transport::Open && self.inbox.len() < INBOX_LIMIT;
+            let broker = open.then_some(&mut self.broker);
+            match event::next(&mut self.commands, broker, &self.clock, wake, self.config.reply_batch).await {
                 Event::Command(Command::Shutdown) => break,
                 Event::Command(command) => self.obey(command).await,
                 Event::Inbound(batch) => self.take(self.clock.now(), batch),
-                Event::Timer => self.look_for_foreign_changes().await,
-                Event::TransportEnded => self.transport = Transport::Ended,
+                Event::Timer => {}
+                Event::TransportEnded => self.transport_ended(self.clock.now()),
             }
-            wake = self.pass(self.clock.now()).await;
         }
         self.stop().await;
+    }
+
+    /// Looks for changes of other processes now and then, and at the way that the clock went.
+    async fn notice_time(&mut self, now: Timestamp) {
+        if now < self.last_now {
+            tracing::warn!("The clock went back from {} to {now}", self.last_now);
+            self.link.clock_went_back(now);
+            self.due = None;
+            self.next_look = now;
+        }
+        self.last_now = now;
+        if now >= self.next_look {
+            self.look_for_foreign_changes().await;
+            self.next_look = now.saturating_add(self.config.watch_interval);
+        }
+    }
+
+    fn transport_ended(&mut self, now: Timestamp) {
+        tracing::error!("The connection to the broker has ended for good; start the process again");
+        self.transport = Transport::Ended;
+        self.link.connection(now, Connection::Trouble("the transport has ended".to_owned()));
     }
 
     /// One round: applies what came, releases, expires, sends, asks. Returns the next instant at which there is something
     /// to do without an event.
     pub async fn pass(&mut self, now: Timestamp) -> Timestamp {
+        self.progress = false;
         let wake = match self.steps(now).await {
             Ok(wake) => {
                 self.trouble.worked();
@@ -147,6 +202,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.dispatch(now).await?;
         self.fetch_ready().await;
         self.poll(now).await?;
+        self.send_answers(now).await?;
         self.next_wake(now).await
     }
 
@@ -169,9 +225,13 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let release = due.release.filter(|_| up);
         let send = due.send.filter(|_| up && self.unconfirmed.len() < self.config.window);
         let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
-        let miss = due.miss.map(|at| at.saturating_add(std::time::Duration::from_micros(1)));
+        let miss = due.miss.map(|at| at.saturating_add(Duration::from_micros(1)));
+        let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
         let instants = [release, miss, due.expire, send, poll, self.link.next()];
-        Ok(instants.into_iter().flatten().min().unwrap_or(Timestamp::MAX).max(now))
+        let wake = instants.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+        // Whatever is in a row, the loop must not turn on the spot.
+        let earliest = if self.progress { now } else { now.saturating_add(STUCK_PAUSE) };
+        Ok(if wake <= now { earliest } else { wake })
     }
 
     async fn probe(&mut self, now: Timestamp) {
@@ -206,6 +266,9 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 let id = JobId::generate(self.clock.now());
                 if self.send(Request::Mmi { id: id.clone(), task, kwargs }).await {
                     self.questions.insert(id, answer);
+                } else {
+                    // Who asked may have stopped waiting.
+                    let _ = answer.send(Err(ControlError::Busy));
                 }
             }
             Command::Answer { job, service, worker, answer } => {
@@ -225,7 +288,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
                         self.recovery = Recovery::Needed;
                     } else if let Some(waiting) = self.questions.remove(&id) {
                         // Who asked may have stopped waiting.
-                        let _ = waiting.send(answer);
+                        let _ = waiting.send(Ok(answer));
                     }
                 }
                 Inbound::Connection(connection) => {
@@ -247,6 +310,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let Ok(mark) = self.store.change_mark().await else { return };
         if self.mark.replace(mark).is_some_and(|known| known != mark) {
             self.due = None;
+            self.answers = Answers::MayWait;
             self.tell(Notice::ForeignChange);
         }
     }
@@ -281,8 +345,13 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         });
     }
 
+    /// Stores what has arrived by now, and closes the socket.
     async fn stop(mut self) {
         let now = self.clock.now();
+        let mut batch = Vec::new();
+        // A timeout of zero takes what is there and waits for nothing.
+        let _ = tokio::time::timeout(Duration::ZERO, self.broker.receive(&mut batch, self.config.reply_batch)).await;
+        self.take(now, batch);
         if let Err(error) = self.apply_replies(now).await {
             tracing::warn!("Did not store the last replies, they are asked for at the next start: {error}");
         }

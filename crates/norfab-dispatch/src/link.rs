@@ -59,6 +59,14 @@ impl LinkMonitor {
         };
     }
 
+    /// Takes a step of the clock into the past: what was to happen by the old time happens now.
+    pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
+        match &mut self.state {
+            State::Ask { at, .. } | State::Asked { at, .. } => *at = now.min(*at),
+            State::Fresh | State::Down { .. } | State::Up => {}
+        }
+    }
+
     /// Whether to ask the broker now, and under which id. Each id is asked for once.
     pub(crate) fn question(&mut self, now: Timestamp) -> Option<JobId> {
         let silent_for = match &self.state {
@@ -133,6 +141,15 @@ mod tests {
         assert_eq!(link.question(T0.plus_seconds(4)), None);
         assert!(link.question(T0.plus_seconds(5)).is_some_and(|second| second != first));
         down(&link, "not answered for 5 s");
+    }
+
+    #[test]
+    fn a_clock_set_back_delays_no_question() {
+        let mut link = monitor();
+        link.connection(T0.plus_seconds(3600), Connection::Connected);
+        assert!(link.question(T0.plus_seconds(3600)).is_some());
+        link.clock_went_back(T0);
+        assert!(link.question(T0.plus_seconds(5)).is_some());
     }
 
     #[test]

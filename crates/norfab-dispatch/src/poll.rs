@@ -22,6 +22,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
             if polls.is_empty() {
                 break;
             }
+            self.progress = true;
             for poll in polls {
                 self.send(Request::Get(poll)).await;
             }

@@ -16,6 +16,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
         let outcome = self.store.job_release_due(now, &self.config.scope, link).await?;
         self.due = None;
+        self.progress |= !outcome.released.is_empty() || !outcome.missed.is_empty();
         for job in outcome.released {
             tracing::info!(job = %job.uuid, "Released a delayed job");
             self.tell_job(job);
@@ -34,6 +35,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
         let expired = self.store.job_expire_due(now, &self.config.scope).await?;
         self.due = None;
+        self.progress |= !expired.is_empty();
         for job in expired {
             tracing::warn!(job = %job.uuid, "The deadline of a job passed");
             self.unconfirmed.remove(&job.uuid);

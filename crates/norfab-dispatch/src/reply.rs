@@ -1,6 +1,6 @@
 //! Applying what the fabric said, in batches, and telling of it after the commit.
 
-use norfab_model::{Broker, Clock, JobStatus, Poll, Store, StoreError, Timestamp, Workers};
+use norfab_model::{Broker, Clock, Job, JobStatus, Poll, Store, StoreError, Timestamp, Workers};
 
 use crate::Dispatcher;
 
@@ -12,6 +12,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
             let outcome = self.store.job_apply(now, self.inbox[..size].to_vec()).await?;
             self.inbox.drain(..size);
             self.due = None;
+            self.progress = true;
             for applied in outcome.jobs {
                 if applied.job.status != JobStatus::Submitting {
                     self.unconfirmed.remove(&applied.job.uuid);
@@ -27,6 +28,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
                     self.tell_event(event);
                 }
                 if applied.changed {
+                    log_end(&applied.job);
                     self.tell_job(applied.job);
                 }
             }
@@ -39,5 +41,16 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
         }
         Ok(())
+    }
+}
+
+fn log_end(job: &Job) {
+    match job.status {
+        JobStatus::Completed => tracing::info!(job = %job.uuid, "Completed a job"),
+        JobStatus::Failed => {
+            let why = job.errors.last().map_or("no reason is known", String::as_str);
+            tracing::warn!(job = %job.uuid, "Failed a job: {why}");
+        }
+        _ => {}
     }
 }

@@ -11,16 +11,22 @@ pub(crate) struct Trouble {
     longest: Duration,
     pause: Duration,
     last: Option<String>,
+    retry_at: Option<Timestamp>,
 }
 
 impl Trouble {
     pub(crate) fn new(longest: Duration) -> Self {
-        Self { longest, pause: Duration::ZERO, last: None }
+        Self { longest, pause: Duration::ZERO, last: None, retry_at: None }
     }
 
     /// What is wrong at the moment.
     pub(crate) fn current(&self) -> Option<&str> {
         self.last.as_deref()
+    }
+
+    /// When to try again; None while all is well. A clock that was set back does not prolong the pause.
+    pub(crate) fn retry_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.retry_at.map(|at| at.min(now.saturating_add(self.pause))).filter(|at| *at > now)
     }
 
     /// Notes a failure and tells when to try again.
@@ -33,7 +39,9 @@ impl Trouble {
             tracing::error!("Cannot use the job database, nothing is sent until it works again: {text}");
             self.last = Some(text);
         }
-        now.saturating_add(self.pause)
+        let retry_at = now.saturating_add(self.pause);
+        self.retry_at = Some(retry_at);
+        retry_at
     }
 
     /// Notes that it works.
@@ -42,6 +50,7 @@ impl Trouble {
             tracing::info!("The job database works again");
         }
         self.pause = Duration::ZERO;
+        self.retry_at = None;
     }
 }
 
@@ -50,8 +59,12 @@ fn describe(error: &StoreError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let cause_text = cause.to_string();
+        // Some errors show their cause themselves.
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
         source = cause.source();
     }
     text
@@ -70,6 +83,8 @@ mod tests {
         let pauses: Vec<_> = (0..5).map(|_| trouble.failed(T0, &error).since(T0).as_millis()).collect();
         assert_eq!(pauses, [100, 200, 400, 700, 700]);
         assert_eq!(trouble.current(), Some("the job database failed to claim jobs: disk full"));
+        assert_eq!(trouble.retry_at(T0), Some(Timestamp::from_micros(700_000)));
+        assert_eq!(trouble.retry_at(T0.plus_seconds(1)), None);
         trouble.worked();
         assert_eq!(trouble.current(), None);
         assert_eq!(trouble.failed(T0, &error).since(T0).as_millis(), 100);

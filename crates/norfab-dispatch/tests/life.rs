@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Bench, T0, accepted, after, echo, result, result_ready, stored};
-use norfab_dispatch::{Config, ManualClock};
-use norfab_model::{Inbound, JobId, JobStatus, Request, Scope, Store, Timestamp, Workers};
+use norfab_dispatch::{Config, LinkState, ManualClock};
+use norfab_model::{
+    Inbound, InputRequest, JobId, JobStatus, Json, ReplyKind, Request, Scope, Store, Timestamp, Workers,
+};
 use norfab_store::{MemoryStore, SqliteStore, StoreOptions};
+use serde_json::Value;
 
 async fn open(folder: &std::path::Path) -> SqliteStore {
     SqliteStore::open(folder.join("jobs.db"), &StoreOptions::default()).await.expect("opens")
@@ -50,6 +53,9 @@ on_both_stores!(
     cancelled_in_time_is_never_sent,
     strange_messages_are_counted,
     a_stop_stores_what_has_come,
+    a_full_queue_takes_nothing_from_a_job,
+    an_ended_transport_is_a_link_that_is_down,
+    an_answer_left_in_the_store_is_sent,
 );
 
 async fn an_immediate_job_runs_to_its_result<S: Store>(store: Arc<S>) {
@@ -246,12 +252,61 @@ async fn strange_messages_are_counted<S: Store>(store: Arc<S>) {
 async fn a_stop_stores_what_has_come<S: Store>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = started(&mut bench, 600).await;
+    // The order to stop goes before what has come.
     bench.reply(&id, result());
-    bench.told(&id, JobStatus::Completed).await;
-    let next = bench.add(echo()).await;
-    let _: Request = bench.next().await;
     let store = bench.stop().await;
-    assert_eq!(store.job_find(&next).await.expect("readable").expect("there").status, JobStatus::Submitting);
+    assert_eq!(store.job_find(&id).await.expect("readable").expect("there").status, JobStatus::Completed);
+}
+
+async fn a_full_queue_takes_nothing_from_a_job<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    bench.set_full(true);
+    let (first, second) = (bench.add(echo()).await, bench.add(echo()).await);
+    bench.silent().await;
+    for id in [&first, &second] {
+        let job = bench.job(id).await;
+        assert_eq!((job.status, job.posts_sent), (JobStatus::New, 0));
+    }
+    bench.set_full(false);
+    bench.clock.advance(Duration::from_millis(100));
+    assert_eq!([bench.next_post().await.job, bench.next_post().await.job], [first, second]);
+    bench.silent().await;
+}
+
+async fn an_ended_transport_is_a_link_that_is_down<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    bench.end_transport();
+    let mut health = bench.control.health();
+    health.wait_for(|health| matches!(health.link, LinkState::Down { .. })).await.expect("the dispatcher runs");
+    let id = bench.add(echo()).await;
+    let store = bench.stop().await;
+    assert_eq!(store.job_find(&id).await.expect("readable").expect("there").status, JobStatus::New);
+}
+
+async fn an_answer_left_in_the_store_is_sent<S: Store>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = started(&mut bench, 600).await;
+    let asked = InputRequest {
+        id: "q1".into(),
+        question: "Go on?".into(),
+        default: Value::Null,
+        timeout: None,
+        metadata: Value::Null,
+    };
+    bench.reply(&id, ReplyKind::WaitingInput { worker: "w1".into(), request: asked.clone() });
+    bench.told(&id, JobStatus::WaitingClientInput).await;
+    let answer = asked.answer(Json::from(Value::from("yes")));
+    bench.store.answer_add(T0, &id, "w1", &answer).await.expect("added");
+    let store = bench.stop().await;
+
+    // Whoever dispatches next sends it, once.
+    let mut bench = Bench::start(store, ManualClock::at(after(1)), Config::default());
+    bench.link_up().await;
+    let mut sent = [bench.next().await, bench.next().await];
+    sent.sort_by_key(|request| matches!(request, Request::Put { .. }));
+    let [Request::Get(_), Request::Put { job, worker, answer: put, .. }] = sent else { panic!("{sent:?}") };
+    assert_eq!((job, worker.as_str(), put), (id, "w1", answer));
+    bench.silent().await;
 }
 
 /// What one process adds, the owner's process sends: it sees the change without being told.

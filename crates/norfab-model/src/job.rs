@@ -368,6 +368,7 @@ pub struct JobEvent {
     /// The task, where a worker gives it.
     pub task: Option<String>,
     /// The event as the worker sent it; `{}` for the client's own.
+    #[serde(rename = "event_data")]
     pub data: Json,
     /// When it was stored, to the second.
     pub created_at: Option<Timestamp>,

@@ -45,7 +45,7 @@ pub use plan::{Plan, plan_due};
 pub use port::{
     Applied, AppliedReplies, Broker, BrokerError, Claimed, Clock, Connection, Inbound, InputAnswer, InputVerdict, Link,
     Materialize, Materialized, NextDue, Poll, Post, Quarantined, Realigned, Recovered, Released, Request,
-    ScheduleOutcome, ScheduleStore, Scope, Store, StoreError,
+    ScheduleOutcome, ScheduleStore, Scope, Store, StoreError, StoredAnswer,
 };
 pub use reply::{
     Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire, failed_result,

@@ -6,6 +6,7 @@ mod schedule;
 use std::future::Future;
 
 pub use schedule::{Materialize, Materialized, Quarantined, Realigned, ScheduleOutcome, ScheduleStore};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     FabricEvent, InputRequest, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Json, Reply,
@@ -146,7 +147,8 @@ pub struct AppliedReplies {
     pub unknown: Vec<JobId>,
 }
 
-/// The nearest instants at which a pass has something to do. None: nothing of the kind waits.
+/// The nearest instants at which a pass has something to do. None: nothing of the kind waits. What a database holds in
+/// place of an instant, and is none, counts as the epoch: due, so that a step comes upon it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NextDue {
     /// The earliest `scheduled_for` of a SCHEDULED job.
@@ -164,7 +166,8 @@ pub struct NextDue {
 /// Where jobs are kept. Each method is one transaction; it has happened when it returns, and not at all when it fails.
 ///
 /// Every update is conditional on the status that it expects. `now` is handed in: a store never reads a clock. Methods
-/// that look at many jobs take a constant number of statements.
+/// that look at many jobs take a constant number of statements. A row that cannot be read stops no other: the step that
+/// comes upon it sets it to FAILED.
 pub trait Store: Send + Sync + 'static {
     /// Adds a job: SCHEDULED when it has a time, else NEW with its deadline running.
     fn job_add(&self, now: Timestamp, job: &ValidJob) -> impl Future<Output = Result<Job, StoreError>> + Send;
@@ -190,9 +193,9 @@ pub trait Store: Send + Sync + 'static {
         scheduled_for: Timestamp,
     ) -> impl Future<Output = Result<Job, StoreError>> + Send;
 
-    /// Looks at SCHEDULED jobs: those past their start deadline become MISSED; those whose time has come become NEW, with
-    /// `deadline = now + timeout`, but only while the link is up. At most 10,000 a call, the earliest due first;
-    /// [`job_next_due`](Store::job_next_due) tells whether more wait.
+    /// Looks at SCHEDULED jobs: those past their start deadline become MISSED, whenever they were meant to start; those
+    /// whose time has come become NEW, with `deadline = now + timeout`, but only while the link is up. At most 10,000 a
+    /// call, the earliest due first; [`job_next_due`](Store::job_next_due) tells whether more wait.
     fn job_release_due(
         &self,
         now: Timestamp,
@@ -201,7 +204,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Released, StoreError>> + Send;
 
     /// NEW (once no longer waiting for another attempt) and in-flight jobs whose deadline has passed become STALE, see
-    /// [`expire`](crate::expire). Returns them: at most 10,000 a call, the earliest deadlines first.
+    /// [`expire`](crate::expire). Returns them: at most 10,000 a call (fewer where results are large), the earliest
+    /// deadlines first.
     fn job_expire_due(
         &self,
         now: Timestamp,
@@ -209,7 +213,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Job>, StoreError>> + Send;
 
     /// Claims up to `limit` NEW jobs, the oldest first: SUBMITTING, the target recorded, `posts_sent` grown. They are
-    /// sent after this returns, never before.
+    /// sent after this returns, never before. Where payloads are large it claims fewer, but one at least: what it returns
+    /// stays below 64 MiB and the payload of one more job. [`Claimed::more`] tells whether others wait.
     fn job_claim(
         &self,
         now: Timestamp,
@@ -246,6 +251,28 @@ pub trait Store: Send + Sync + 'static {
         ids: &[JobId],
         reason: &str,
     ) -> impl Future<Output = Result<Vec<Job>, StoreError>> + Send;
+
+    /// Takes claims back whose messages never left this process: SUBMITTING becomes NEW, `posts_sent` shrinks by one, and
+    /// a job that was never sent before chooses its target anew. Jobs in another status stay as they are.
+    fn job_unclaim(&self, now: Timestamp, ids: &[JobId]) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Hands an answer to a worker's question over to the process that dispatches.
+    /// [`StoreError::NoSuchJob`] when there is no such job.
+    fn answer_add(
+        &self,
+        now: Timestamp,
+        job: &JobId,
+        worker: &str,
+        answer: &InputAnswer,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Takes up to `limit` answers out of the store, in the order in which they were added. Fewer than `limit`: no more
+    /// wait. Those to a question that is no longer open are dropped. With nothing there this is one look at an index.
+    fn answer_take(
+        &self,
+        scope: &Scope,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<StoredAnswer>, StoreError>> + Send;
 
     /// The nearest instants at which there is something to do.
     fn job_next_due(&self, scope: &Scope) -> impl Future<Output = Result<NextDue, StoreError>> + Send;
@@ -311,7 +338,7 @@ pub enum Request {
 }
 
 /// The client's answer to an [`InputRequest`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputAnswer {
     /// The question that it answers.
     pub input_id: String,
@@ -324,12 +351,26 @@ pub struct InputAnswer {
 }
 
 /// Whether a question is answered or turned down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InputVerdict {
     /// The value is the answer.
     Answered,
     /// The client refuses; the task sees the question cancelled.
     Cancelled,
+}
+
+/// An answer that another process left in the store, to be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredAnswer {
+    /// The job that asked.
+    pub job: JobId,
+    /// Its service.
+    pub service: String,
+    /// The worker that asked.
+    pub worker: String,
+    /// The answer.
+    pub answer: InputAnswer,
 }
 
 /// What comes from the fabric.

@@ -1,10 +1,18 @@
 //! A connection to the broker that comes back by itself: one task owns the socket, channels lead to it. It connects,
-//! serves until the connection is lost, and connects again after a growing pause. What is handed over meanwhile waits.
+//! serves until the connection is lost, and connects again after a growing pause.
+//!
+//! A request belongs to one connection: the last one that the near end has heard of. It leaves on that connection or not
+//! at all, since whoever sends requests asks anew for what matters once there is another. A question to the broker, which
+//! changes nothing and which somebody waits for, waits for the next connection if there is none.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use norfab_model::Connection;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -13,26 +21,30 @@ use crate::frame::Frames;
 use crate::key::{KeyPair, PublicKey};
 use crate::name::ClientName;
 
+mod attempt;
 mod curve;
 mod endpoint;
+mod flight;
+mod history;
 mod plain;
 mod queue;
+mod room;
 
+use attempt::attempt;
 pub use endpoint::Endpoint;
-use endpoint::{Listener, look};
+use history::{Ended, History};
 use queue::Closed;
+pub(crate) use queue::Refused;
 
 /// Messages that may wait, in either direction.
 const QUEUE_MESSAGES: usize = 4096;
 /// Bytes that may wait, in either direction; a larger message passes alone.
 const QUEUE_BYTES: usize = 64 << 20;
 
-/// Pauses between attempts to connect.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(3);
-
-/// Failed handshakes in a row, with a listener that looks right, after which trying again will hardly help.
-const HANDSHAKES_TRIED: u32 = 2;
+/// Questions that may wait.
+pub(crate) const QUESTIONS: usize = 256;
+/// Bytes of questions that may wait; a larger question passes alone.
+const QUESTION_BYTES: usize = 16 << 20;
 
 /// How long an orderly end may take.
 const LINGER: Duration = Duration::from_secs(1);
@@ -56,8 +68,25 @@ pub enum Security {
 pub(crate) enum Signal {
     /// A message.
     Frames(Frames),
-    /// News of the connection itself.
-    Connection(Connection),
+    /// News of the connection itself, and the number of the connection that there is now.
+    Connection(Connection, Option<u64>),
+}
+
+impl Signal {
+    /// Bytes of the message.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Frames(frames) => size(frames),
+            Self::Connection(..) => 0,
+        }
+    }
+}
+
+/// A request, and the number of the connection that it belongs to.
+#[derive(Debug)]
+struct Parcel {
+    frames: Frames,
+    connection: u64,
 }
 
 /// A socket of one kind, ready to be connected as often as need be.
@@ -92,68 +121,112 @@ trait Inlet: Send {
     fn recv(&mut self) -> impl Future<Output = Result<Frames, String>> + Send;
 }
 
-/// The near end of a connection: what the `Broker` port holds.
+/// The near end of a connection: what the `Broker` port holds. What waits is lost when it is dropped without
+/// [`close`](Self::close).
 #[derive(Debug)]
 pub(crate) struct Transport {
     /// None once closed; that is what ends the task.
     ends: Option<Ends>,
     inbox: queue::Receiver<Signal>,
+    /// The number of the connection, as far as its signals have been received; None while there is none.
+    connection: Option<u64>,
     task: JoinHandle<()>,
 }
 
 #[derive(Debug)]
 struct Ends {
-    outbox: queue::Sender<Frames>,
+    requests: queue::Sender<Parcel>,
+    questions: queue::Sender<Frames>,
     renew: mpsc::Sender<()>,
 }
 
 /// The far end: what the task holds.
 struct Ports {
-    outbox: queue::Receiver<Frames>,
+    requests: queue::Receiver<Parcel>,
+    questions: queue::Receiver<Frames>,
     renew: mpsc::Receiver<()>,
     inbox: queue::Sender<Signal>,
+    /// The number of the last connection.
+    connection: u64,
 }
 
 impl Transport {
     /// Starts the task on the current runtime. It connects by itself.
     pub(crate) fn start(endpoint: Endpoint, name: &ClientName, security: Security) -> Result<Self, Error> {
-        let runtime = tokio::runtime::Handle::try_current().map_err(|_| Error::NoRuntime)?;
-        let (outbox, outbox_end) = queue::bounded(QUEUE_MESSAGES, QUEUE_BYTES);
-        let (inbox_end, inbox) = queue::bounded(QUEUE_MESSAGES, QUEUE_BYTES);
-        let (renew, renew_end) = mpsc::channel(1);
-        let ports = Ports { outbox: outbox_end, renew: renew_end, inbox: inbox_end };
-        let task = match security {
+        let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
+        Ok(match security {
             Security::Plain => {
-                runtime.spawn(run(endpoint.clone(), plain::PlainDialer::new(endpoint, name.clone()), ports))
+                let dialer = plain::PlainDialer::new(endpoint.clone(), name.clone());
+                Self::spawn(&runtime, |ports| run(endpoint, dialer, ports))
             }
             Security::Curve { keys, broker } => {
                 let dialer = curve::CurveDialer::new(endpoint.clone(), name.clone(), keys, broker);
-                runtime.spawn(run(endpoint, dialer, ports))
+                Self::spawn(&runtime, |ports| run(endpoint, dialer, ports))
             }
+        })
+    }
+
+    fn spawn<F: Future<Output = ()> + Send + 'static>(runtime: &Handle, task: impl FnOnce(Ports) -> F) -> Self {
+        let (requests, requests_end) = queue::bounded(QUEUE_MESSAGES, QUEUE_BYTES);
+        let (questions, questions_end) = queue::bounded(QUESTIONS, QUESTION_BYTES);
+        let (inbox_end, inbox) = queue::bounded(QUEUE_MESSAGES, QUEUE_BYTES);
+        let (renew, renew_end) = mpsc::channel(1);
+        let ports = Ports {
+            requests: requests_end,
+            questions: questions_end,
+            renew: renew_end,
+            inbox: inbox_end,
+            connection: 0,
         };
-        Ok(Self { ends: Some(Ends { outbox, renew }), inbox, task })
+        let task = runtime.spawn(task(ports));
+        Self { ends: Some(Ends { requests, questions, renew }), inbox, connection: None, task }
     }
 
-    /// Waits for room in the queue and hands a message over. Nothing is handed over when it is dropped while it waits.
-    pub(crate) async fn send(&self, frames: Frames) -> Result<(), Closed> {
+    /// Hands a request over, for the connection that there is. Without one it is lost at once, which is no error: it is
+    /// what happens to a request whenever the connection breaks.
+    pub(crate) fn send(&self, frames: Frames) -> Result<(), Refused> {
+        let ends = self.ends.as_ref().ok_or(Refused::Closed)?;
+        let Some(connection) = self.connection else {
+            tracing::debug!("Dropped a request, for there is no connection to the broker");
+            return Ok(());
+        };
         let bytes = size(&frames);
-        self.ends.as_ref().ok_or(Closed)?.outbox.send(frames, bytes).await
+        ends.requests.try_send(Parcel { frames, connection }, bytes)
     }
 
-    /// Waits for the next signal; `None` when the task has ended. Safe to drop while it waits.
+    /// Hands a question to the broker over, for this connection or the next one.
+    pub(crate) fn ask(&self, frames: Frames) -> Result<(), Refused> {
+        let bytes = size(&frames);
+        self.ends.as_ref().ok_or(Refused::Closed)?.questions.try_send(frames, bytes)
+    }
+
+    /// Waits for the next signal; `None` when the task has ended, which it does only after [`close`](Self::close) or with
+    /// its runtime. Safe to drop while it waits.
     pub(crate) async fn recv(&mut self) -> Option<Signal> {
-        self.inbox.recv().await
+        let signal = self.inbox.recv().await;
+        self.noticed(signal)
     }
 
     /// The next signal, if one is there.
     pub(crate) fn try_recv(&mut self) -> Option<Signal> {
-        self.inbox.try_recv()
+        let signal = self.inbox.try_recv();
+        self.noticed(signal)
+    }
+
+    fn noticed(&mut self, signal: Option<Signal>) -> Option<Signal> {
+        if let Some(Signal::Connection(_, connection)) = &signal {
+            self.connection = *connection;
+        }
+        signal
     }
 
     /// Throws the socket away and makes a new one. Several wishes at once are one.
-    pub(crate) fn renew(&self) -> Result<(), Closed> {
+    pub(crate) fn renew(&mut self) -> Result<(), Closed> {
         match self.ends.as_ref().ok_or(Closed)?.renew.try_send(()) {
-            Ok(()) | Err(mpsc::error::TrySendError::Full(())) => Ok(()),
+            Ok(()) | Err(mpsc::error::TrySendError::Full(())) => {
+                self.connection = None;
+                Ok(())
+            }
             Err(mpsc::error::TrySendError::Closed(())) => Err(Closed),
         }
     }
@@ -166,167 +239,63 @@ impl Transport {
     }
 }
 
+impl Drop for Transport {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 fn size(frames: &Frames) -> usize {
     frames.iter().map(Vec::len).sum()
 }
 
-/// Why there is no connection, or no longer.
-#[derive(Debug)]
-enum Ended {
-    /// Nobody needs the transport any more.
-    Closed,
-    /// A new socket is wanted.
-    Renewed,
-    /// The connection was lost, and why.
-    Lost(String),
-    /// An attempt failed.
-    Failed(Failure),
-}
-
-/// Why an attempt failed.
-#[derive(Debug)]
-enum Failure {
-    /// Nothing answers; time may help.
-    Unreachable(String),
-    /// What listens cannot be the broker of this configuration.
-    Mismatch(String),
-    /// The listener looked right, and then broke the handshake off.
-    Handshake(String),
-}
-
-/// Connects and serves, again and again.
+/// Connects and serves, again and again. A panic in the code beneath costs the connection, not the transport.
 async fn run<D: Dialer>(endpoint: Endpoint, dialer: D, mut ports: Ports) {
     let mut history = History::new();
     loop {
-        let ended = match ports.unless_told(attempt(&endpoint, &dialer)).await {
-            Ok((outlet, inlet)) => match ports.say(history.connected()).await {
-                Ok(()) => ports.serve(outlet, inlet, &mut history).await,
-                Err(Closed) => Ended::Closed,
-            },
-            Err(ended) => ended,
-        };
+        let connection = AssertUnwindSafe(connect_and_serve(&endpoint, &dialer, &mut ports, &mut history));
+        let ended = connection.catch_unwind().await.unwrap_or_else(|_| {
+            tracing::error!("The transport to the broker failed unexpectedly and starts again");
+            Ended::Crashed
+        });
         if matches!(ended, Ended::Closed) {
             return;
         }
-        let news = history.ended(ended, &dialer);
-        if ports.say(news).await.is_err() || ports.pause(history.pause()).await.is_err() {
+        let news = history.ended(ended, || dialer.refused());
+        if ports.say(news, None).await.is_err() || ports.pause(history.pause()).await.is_err() {
             return;
         }
     }
 }
 
-async fn attempt<D: Dialer>(endpoint: &Endpoint, dialer: &D) -> Result<(D::Outlet, D::Inlet), Ended> {
-    let failure = match look(endpoint).await {
-        Listener::ZeroMq { mechanism } if mechanism == D::MECHANISM => match dialer.dial().await {
-            Ok(connection) => return Ok(connection),
-            Err(reason) => Failure::Handshake(format!("the broker at {endpoint} broke the connection off: {reason}")),
-        },
-        Listener::ZeroMq { mechanism } => Failure::Mismatch(mismatch(endpoint, &mechanism)),
-        Listener::Foreign => {
-            Failure::Mismatch(format!("what listens at {endpoint} is no NorFab broker: it speaks another protocol"))
-        }
-        Listener::Silent => {
-            Failure::Unreachable(format!("the broker at {endpoint} accepts connections but does not answer"))
-        }
-        Listener::Unreachable(reason) => {
-            Failure::Unreachable(format!("the broker at {endpoint} cannot be reached: {reason}"))
-        }
+async fn connect_and_serve<D: Dialer>(
+    endpoint: &Endpoint,
+    dialer: &D,
+    ports: &mut Ports,
+    history: &mut History,
+) -> Ended {
+    let (outlet, inlet) = match ports.unless_told(attempt(endpoint, dialer)).await {
+        Ok(connection) => connection,
+        Err(ended) => return ended,
     };
-    Err(Ended::Failed(failure))
-}
-
-fn mismatch(endpoint: &Endpoint, mechanism: &str) -> String {
-    match mechanism {
-        "CURVE" => format!(
-            "the broker at {endpoint} demands CURVE, and this client has none; set zmq_auth to true and give the \
-             broker's public key"
-        ),
-        "NULL" => format!("the broker at {endpoint} has no CURVE, and this client demands it; set zmq_auth to false"),
-        other => format!("the broker at {endpoint} demands {other:?}, which NorFab does not use"),
-    }
-}
-
-/// What the attempts so far teach: how long to pause, and what was said already.
-struct History {
-    said: Option<Connection>,
-    /// Whether the broker has sent anything on the last connection.
-    heard: bool,
-    failures: u32,
-    handshakes_failed: u32,
-}
-
-impl History {
-    fn new() -> Self {
-        Self { said: None, heard: false, failures: 0, handshakes_failed: 0 }
-    }
-
-    fn connected(&mut self) -> Option<Connection> {
-        self.heard = false;
-        self.handshakes_failed = 0;
-        self.news(Connection::Connected)
-    }
-
-    /// Counts an end, and returns what there is to say about it.
-    fn ended<D: Dialer>(&mut self, ended: Ended, dialer: &D) -> Option<Connection> {
-        let news = match ended {
-            Ended::Closed => return None,
-            Ended::Renewed => {
-                self.failures = 0;
-                if self.said != Some(Connection::Connected) {
-                    return None;
-                }
-                Connection::Lost("a new connection was asked for".to_owned())
-            }
-            Ended::Lost(reason) => {
-                self.failures = if self.heard { 1 } else { self.failures.saturating_add(1) };
-                Connection::Lost(reason)
-            }
-            Ended::Failed(failure) => {
-                self.failures = self.failures.saturating_add(1);
-                self.failed(failure, dialer)
-            }
-        };
-        self.news(news)
-    }
-
-    fn failed<D: Dialer>(&mut self, failure: Failure, dialer: &D) -> Connection {
-        match failure {
-            Failure::Unreachable(reason) => Connection::Lost(reason),
-            Failure::Mismatch(reason) => Connection::Trouble(reason),
-            Failure::Handshake(reason) => {
-                self.handshakes_failed = self.handshakes_failed.saturating_add(1);
-                if self.handshakes_failed < HANDSHAKES_TRIED {
-                    Connection::Lost(reason)
-                } else {
-                    Connection::Trouble(dialer.refused())
-                }
-            }
-        }
-    }
-
-    fn news(&mut self, news: Connection) -> Option<Connection> {
-        if self.said.as_ref() == Some(&news) {
-            return None;
-        }
-        self.said = Some(news.clone());
-        Some(news)
-    }
-
-    /// None after a wish, else doubling with each failure in a row.
-    fn pause(&self) -> Duration {
-        match self.failures.checked_sub(1) {
-            None => Duration::ZERO,
-            Some(doublings) => FIRST_PAUSE.saturating_mul(1 << doublings.min(16)).min(LONGEST_PAUSE),
-        }
+    ports.connection += 1;
+    match ports.say(history.connected(), Some(ports.connection)).await {
+        Ok(()) => ports.serve(outlet, inlet, history).await,
+        Err(Closed) => Ended::Closed,
     }
 }
 
 impl Ports {
-    /// Does something that the near end may interrupt.
+    /// Does something that the near end may interrupt. There is no connection meanwhile, so that requests are for one that
+    /// is gone.
     async fn unless_told<T>(&mut self, work: impl Future<Output = Result<T, Ended>>) -> Result<T, Ended> {
-        tokio::select! {
-            done = work => done,
-            told = self.renew.recv() => Err(if told.is_some() { Ended::Renewed } else { Ended::Closed }),
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                told = self.renew.recv() => return Err(if told.is_some() { Ended::Renewed } else { Ended::Closed }),
+                Some(_) = self.requests.recv() => {}
+            }
         }
     }
 
@@ -342,17 +311,17 @@ impl Ports {
         }
     }
 
-    async fn say(&self, news: Option<Connection>) -> Result<(), Closed> {
+    async fn say(&self, news: Option<Connection>, connection: Option<u64>) -> Result<(), Closed> {
         let Some(news) = news else { return Ok(()) };
         tracing::debug!(?news, "Connection to the broker changed");
-        self.inbox.send(Signal::Connection(news), 0).await
+        self.inbox.send(Signal::Connection(news, connection), 0).await
     }
 
     /// Moves messages both ways until the connection is lost, a new one is wanted, or all is sent and nobody is left.
     async fn serve<O: Outlet, I: Inlet>(&mut self, mut outlet: O, mut inlet: I, history: &mut History) -> Ended {
         let ended = tokio::select! {
-            ended = pump_out(&mut self.outbox, &mut outlet) => ended,
-            ended = pump_in(&mut inlet, &self.inbox, &mut history.heard) => ended,
+            ended = pump_out(&mut self.requests, &mut self.questions, self.connection, &mut outlet) => ended,
+            ended = pump_in(&mut inlet, &self.inbox, history) => ended,
             Some(()) = self.renew.recv() => Ended::Renewed,
         };
         drop(inlet);
@@ -363,22 +332,38 @@ impl Ports {
     }
 }
 
-async fn pump_out<O: Outlet>(outbox: &mut queue::Receiver<Frames>, outlet: &mut O) -> Ended {
-    while let Some(frames) = outbox.recv().await {
+/// Questions go first: among them is the one whether the broker answers at all.
+async fn pump_out<O: Outlet>(
+    requests: &mut queue::Receiver<Parcel>,
+    questions: &mut queue::Receiver<Frames>,
+    connection: u64,
+    outlet: &mut O,
+) -> Ended {
+    loop {
+        let frames = tokio::select! {
+            biased;
+            Some(frames) = questions.recv() => frames,
+            Some(parcel) = requests.recv() => {
+                if parcel.connection != connection {
+                    continue;
+                }
+                parcel.frames
+            }
+            else => return Ended::Closed,
+        };
         if let Err(reason) = outlet.send(frames).await {
             return Ended::Lost(reason);
         }
     }
-    Ended::Closed
 }
 
-async fn pump_in<I: Inlet>(inlet: &mut I, inbox: &queue::Sender<Signal>, heard: &mut bool) -> Ended {
+async fn pump_in<I: Inlet>(inlet: &mut I, inbox: &queue::Sender<Signal>, history: &mut History) -> Ended {
     loop {
         let frames = match inlet.recv().await {
             Ok(frames) => frames,
             Err(reason) => return Ended::Lost(reason),
         };
-        *heard = true;
+        history.heard();
         let bytes = size(&frames);
         if inbox.send(Signal::Frames(frames), bytes).await.is_err() {
             return Ended::Closed;
@@ -387,33 +372,79 @@ async fn pump_in<I: Inlet>(inlet: &mut I, inbox: &queue::Sender<Signal>, heard: 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
 
-    /// A dialer that is never asked to dial.
-    struct Undialled;
+    /// A transport whose far end has said all this, and whose task has ended. It must fit into the queue.
+    pub(crate) async fn saying(signals: Vec<Signal>) -> Transport {
+        let mut transport = Transport::spawn(&Handle::current(), |ports| async move {
+            for signal in signals {
+                let bytes = signal.size();
+                ports.inbox.send(signal, bytes).await.unwrap();
+            }
+        });
+        (&mut transport.task).await.unwrap();
+        transport
+    }
 
-    impl Outlet for Undialled {
-        async fn send(&mut self, _: Frames) -> Result<(), String> {
-            Err("undialled".to_owned())
+    fn message(text: &str) -> Frames {
+        vec![text.as_bytes().to_vec()]
+    }
+
+    async fn connection(transport: &mut Transport) -> Connection {
+        match transport.recv().await {
+            Some(Signal::Connection(connection, _)) => connection,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A socket that does nothing but write to a channel and, once told, break.
+    #[derive(Clone)]
+    struct Scripted {
+        sent: mpsc::UnboundedSender<Frames>,
+        breaks: Arc<tokio::sync::Notify>,
+        dials: Arc<AtomicU32>,
+        /// The attempt that panics.
+        panics_at: u32,
+    }
+
+    impl Scripted {
+        fn new(panics_at: u32) -> (Self, mpsc::UnboundedReceiver<Frames>) {
+            let (sent, receiver) = mpsc::unbounded_channel();
+            (Self { sent, breaks: Arc::default(), dials: Arc::default(), panics_at }, receiver)
+        }
+    }
+
+    impl Outlet for Scripted {
+        async fn send(&mut self, frames: Frames) -> Result<(), String> {
+            self.sent.send(frames).map_err(|error| error.to_string())
         }
 
         async fn finish(self) {}
     }
 
-    impl Inlet for Undialled {
+    impl Inlet for Scripted {
         async fn recv(&mut self) -> Result<Frames, String> {
-            Err("undialled".to_owned())
+            self.breaks.notified().await;
+            Err("broken".to_owned())
         }
     }
 
-    impl Dialer for Undialled {
+    impl Dialer for Scripted {
         type Outlet = Self;
         type Inlet = Self;
         const MECHANISM: &'static str = "NULL";
 
         async fn dial(&self) -> Result<(Self, Self), String> {
-            Err("undialled".to_owned())
+            let dial = self.dials.fetch_add(1, Ordering::Relaxed) + 1;
+            assert_ne!(dial, self.panics_at, "as it was told");
+            Ok((self.clone(), self.clone()))
         }
 
         fn refused(&self) -> String {
@@ -421,65 +452,89 @@ mod tests {
         }
     }
 
-    fn failed(history: &mut History, failure: Failure) -> Option<Connection> {
-        history.ended(Ended::Failed(failure), &Undialled)
+    /// Something that greets like a broker without security, as often as it is looked at.
+    async fn greeter() -> Endpoint {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = Endpoint::parse(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move {
+            let mut greeting = [0; 64];
+            greeting[..11].copy_from_slice(&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3]);
+            greeting[12..16].copy_from_slice(b"NULL");
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.write_all(&greeting).await.unwrap();
+                // How it ends does not matter.
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            }
+        });
+        endpoint
     }
 
-    fn lost(text: &str) -> Option<Connection> {
-        Some(Connection::Lost(text.to_owned()))
+    async fn start(dialer: Scripted) -> Transport {
+        let endpoint = greeter().await;
+        Transport::spawn(&Handle::current(), |ports| run(endpoint, dialer, ports))
     }
 
-    fn trouble(text: &str) -> Option<Connection> {
-        Some(Connection::Trouble(text.to_owned()))
+    #[tokio::test]
+    async fn a_panic_beneath_is_told_and_costs_one_connection() {
+        let (dialer, mut sent) = Scripted::new(1);
+        let mut transport = start(dialer).await;
+        let Connection::Trouble(text) = connection(&mut transport).await else { panic!("no trouble") };
+        assert!(text.contains("failed unexpectedly"), "{text}");
+        assert_eq!(connection(&mut transport).await, Connection::Connected);
+        transport.send(message("a")).unwrap();
+        assert_eq!(sent.recv().await, Some(message("a")));
+        transport.close().await;
+        assert!(transport.recv().await.is_none());
     }
 
-    #[test]
-    fn what_was_said_is_not_said_again() {
-        let mut history = History::new();
-        let unreachable = || Failure::Unreachable("gone".to_owned());
-        assert_eq!(failed(&mut history, unreachable()), lost("gone"));
-        assert_eq!(failed(&mut history, unreachable()), None);
-        assert_eq!(failed(&mut history, Failure::Mismatch("other".to_owned())), trouble("other"));
-        assert_eq!(failed(&mut history, unreachable()), lost("gone"));
-        assert_eq!(history.connected(), Some(Connection::Connected));
+    #[tokio::test]
+    async fn a_request_leaves_on_its_connection_or_never() {
+        let (dialer, mut sent) = Scripted::new(0);
+        let breaks = Arc::clone(&dialer.breaks);
+        let mut transport = start(dialer).await;
+        transport.send(message("before the first connection")).unwrap();
+        assert_eq!(connection(&mut transport).await, Connection::Connected);
+        breaks.notify_one();
+        // The second connection is there before the near end knows that the first one is not.
+        let lost = transport.inbox.recv().await;
+        assert!(matches!(lost, Some(Signal::Connection(Connection::Lost(_), None))), "{lost:?}");
+        let second = transport.inbox.recv().await;
+        assert!(matches!(second, Some(Signal::Connection(Connection::Connected, Some(2)))), "{second:?}");
+        transport.send(message("for the first connection")).unwrap();
+        transport.noticed(second);
+        transport.send(message("for the second connection")).unwrap();
+        assert_eq!(sent.recv().await, Some(message("for the second connection")));
+
+        transport.renew().unwrap();
+        transport.send(message("while a new one is made")).unwrap();
+        assert!(matches!(connection(&mut transport).await, Connection::Lost(_)));
+        assert_eq!(connection(&mut transport).await, Connection::Connected);
+        transport.send(message("for the third connection")).unwrap();
+        assert_eq!(sent.recv().await, Some(message("for the third connection")));
     }
 
-    #[test]
-    fn one_failed_handshake_is_chance_two_are_trouble() {
-        let mut history = History::new();
-        let handshake = || Failure::Handshake("hung up".to_owned());
-        assert_eq!(failed(&mut history, handshake()), lost("hung up"));
-        assert_eq!(failed(&mut history, handshake()), trouble("refused"));
-        history.connected();
-        assert_eq!(failed(&mut history, handshake()), lost("hung up"));
-    }
-
-    #[test]
-    fn a_wish_for_a_new_connection_is_told_only_when_there_was_one() {
-        let mut history = History::new();
-        assert_eq!(history.ended(Ended::Renewed, &Undialled), None);
-        history.connected();
-        assert!(matches!(history.ended(Ended::Renewed, &Undialled), Some(Connection::Lost(_))));
-        assert_eq!(history.pause(), Duration::ZERO);
-    }
-
-    #[test]
-    fn pauses_grow_to_a_few_seconds_and_shrink_with_success() {
-        let mut history = History::new();
-        let mut pauses = Vec::new();
-        for _ in 0..40 {
-            failed(&mut history, Failure::Unreachable("gone".to_owned()));
-            pauses.push(history.pause().as_millis());
+    #[tokio::test]
+    async fn a_question_waits_for_a_connection() {
+        let (dialer, mut sent) = Scripted::new(0);
+        let mut transport = start(dialer).await;
+        for _ in 0..3 {
+            transport.ask(message("anybody there?")).unwrap();
+            assert_eq!(sent.recv().await, Some(message("anybody there?")));
+            transport.renew().unwrap();
         }
-        assert_eq!(pauses[..7], [100, 200, 400, 800, 1600, 3000, 3000]);
-        assert_eq!(pauses[39], 3000);
-        // A connection on which nothing came is no success.
-        history.connected();
-        history.ended(Ended::Lost("gone".to_owned()), &Undialled);
-        assert_eq!(history.pause(), LONGEST_PAUSE);
-        history.connected();
-        history.heard = true;
-        history.ended(Ended::Lost("gone".to_owned()), &Undialled);
-        assert_eq!(history.pause(), FIRST_PAUSE);
+    }
+
+    #[tokio::test]
+    async fn requests_for_a_lost_connection_do_not_fill_the_queue() {
+        let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let endpoint = Endpoint::parse(&format!("tcp://{nobody}")).unwrap();
+        let (dialer, _sent) = Scripted::new(0);
+        let transport = Transport::spawn(&Handle::current(), |ports| run(endpoint, dialer, ports));
+        let requests = &transport.ends.as_ref().unwrap().requests;
+        for _ in 0..3 * QUEUE_MESSAGES {
+            let parcel = Parcel { frames: message("late"), connection: 0 };
+            requests.send(parcel, QUEUE_BYTES / 1000).await.unwrap();
+        }
     }
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use futures_util::FutureExt;
-use norfab_model::{Broker, BrokerError, Connection, Inbound, Json, ReplyKind, Request};
+use norfab_model::{Broker, BrokerError, Connection, Inbound, Json, ReplyKind};
 use norfab_nfp::{Endpoint, KeyPair, NfpBroker, Security};
 use support::*;
 
@@ -46,8 +46,7 @@ async fn messages_pass_both_ways(kind: Kind) {
 
 async fn an_answer_that_comes_twice_is_told_once(kind: Kind) {
     let (_, mut router, mut client) = start(kind).await;
-    let question = Request::Mmi { id: id(7), task: "show_workers".into(), kwargs: Json::empty_object() };
-    client.send(question).await.unwrap();
+    client.send(question(7)).await.unwrap();
     router.recv().await;
     for command in ["0x05", "0x11"] {
         router.send("tester", says(command, "mmi.service.broker", &id(7), "200", "[]")).await;
@@ -63,15 +62,17 @@ async fn a_dead_broker_is_noticed_and_found_again(kind: Kind) {
     router.stop().await;
     assert!(matches!(next_connection(&mut client).await, Connection::Lost(_)));
     client.send(get(1)).await.unwrap();
-    client.send(get(2)).await.unwrap();
+    client.send(question(2)).await.unwrap();
     let mut router = site.open().await;
     connected(&mut client).await;
-    for number in [1, 2] {
+    client.send(get(3)).await.unwrap();
+    // The request of the time between is lost, the question is not.
+    for number in [2, 3] {
         let (sender, frames) = router.recv().await;
         assert_eq!((sender.as_str(), frames[5].as_slice()), ("tester", id(number).as_str().as_bytes()));
     }
-    router.send("tester", says("0x05", "dummy", &id(1), "300", r#"{"worker":"w1"}"#)).await;
-    assert!(matches!(next(&mut client).await, Inbound::Reply(reply) if reply.job == id(1)));
+    router.send("tester", says("0x05", "dummy", &id(3), "300", r#"{"worker":"w1"}"#)).await;
+    assert!(matches!(next(&mut client).await, Inbound::Reply(reply) if reply.job == id(3)));
 }
 
 async fn large_messages_pass(kind: Kind) {
@@ -187,12 +188,19 @@ async fn a_client_that_was_cut_off_by_its_double_gets_its_place_back() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told() {
+async fn a_wrong_key_is_told_after_two_handshakes() {
     let mut site = Site::new(Kind::Curve);
     let _router = site.open().await;
     let wrong = Security::Curve { keys: KeyPair::generate(), broker: KeyPair::generate().public() };
-    let text = trouble(&mut client(site.endpoint(), wrong)).await;
-    assert!(text.contains("refuses our keys or has another key"), "{text}");
+    let mut client = client(site.endpoint(), wrong);
+    match next_connection(&mut client).await {
+        Connection::Lost(text) => assert!(text.contains("broke the connection off"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    match next_connection(&mut client).await {
+        Connection::Trouble(text) => assert!(text.contains("refuses our keys or has another key"), "{text}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
@@ -226,16 +234,59 @@ async fn a_broker_that_is_not_there_is_told_once_and_found_later() {
 }
 
 #[tokio::test]
-async fn without_a_connection_the_queue_is_bounded() {
+async fn without_a_connection_questions_wait_and_are_bounded() {
+    let mut site = Site::new(Kind::Plain);
+    site.open().await.stop().await;
+    let mut client = site.client();
+    let mut taken = 0;
+    while client.send(question(taken)).await.is_ok() {
+        taken += 1;
+    }
+    assert_eq!((taken, client.send(question(taken)).await), (256, Err(BrokerError::Full)));
+    let mut router = site.open().await;
+    for number in 0..taken {
+        assert_eq!(router.recv().await.1[5], id(number).as_str().as_bytes());
+    }
+    within("the end", client.close()).await;
+}
+
+#[tokio::test]
+async fn without_a_connection_requests_are_lost() {
     let mut site = Site::new(Kind::Plain);
     site.open().await.stop().await;
     let mut client = site.client();
     let text = format!("{{\"text\":\"{}\"}}", "x".repeat(15 << 20));
-    let mut taken = 0;
-    while client.send(post(taken, text.clone())).await.is_ok() {
-        taken += 1;
+    for number in 0..10 {
+        client.send(post(number, text.clone())).await.unwrap();
     }
-    assert_eq!(taken, 4);
+    let mut router = site.open().await;
+    connected(&mut client).await;
+    client.send(get(10)).await.unwrap();
+    assert_eq!(router.recv().await.1[5], id(10).as_str().as_bytes());
+}
+
+#[tokio::test]
+async fn a_broker_that_stops_reading_fills_the_queue_and_no_more() {
+    const SIZE: usize = 1 << 20;
+    let (endpoint, _peer) = sleepy_broker().await;
+    let mut client = client(endpoint, Security::Plain);
+    connected(&mut client).await;
+    // From here on the clock moves only when every task waits for something, so that to sleep is to wait for just that.
+    tokio::time::pause();
+    let text = format!("{{\"text\":\"{}\"}}", "x".repeat(SIZE));
+    let mut taken = 0;
+    for _ in 0..5 {
+        while taken < 1000 {
+            match client.send(post(taken, text.clone())).await {
+                Ok(()) => taken += 1,
+                Err(BrokerError::Full) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    assert!((64..100).contains(&taken), "{taken} MiB");
+    // It ends in time all the same.
     within("the end", client.close()).await;
 }
 

@@ -21,6 +21,7 @@
 // This is a test that other crates run too: what is wrong must stop it, with the place in the suite.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc)]
 
+mod answer;
 mod apply;
 mod life;
 mod materialize;
@@ -29,7 +30,7 @@ mod query;
 mod schedule;
 mod support;
 
-use norfab_model::{ScheduleStore, Store};
+use norfab_model::{Link, ScheduleStore, Scope, Store, Timestamp};
 
 /// One database, on which several handles may be open.
 pub trait Database {
@@ -39,6 +40,16 @@ pub trait Database {
     /// Opens one more handle, which shares nothing with the others but the database. A handle that was closed before may
     /// be followed by a new one, as after a restart.
     fn open(&self) -> impl Future<Output = Self::Store> + Send;
+}
+
+/// Carries a pass at `now` out on any table of jobs, and checks that it leaves nothing for another one at the same time:
+/// whoever sleeps until [`job_next_due`](Store::job_next_due) must not wake at once, over and over. Jobs in flight are
+/// asked for that have not been for ten seconds. Without a link only what is missed or expires is looked at.
+///
+/// # Panics
+/// When something is still due, or the store fails.
+pub async fn pass_ends(store: &impl Store, scope: &Scope, now: Timestamp, link: Link) {
+    support::pass_ends(store, scope, now, link).await;
 }
 
 /// Runs every case, each on a fresh database of `make`.
@@ -79,6 +90,8 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             the_oldest_are_claimed_first
             a_claim_records_target_and_count
             claimed_jobs_are_not_claimed_again
+            a_claim_that_was_taken_back_is_as_if_never_made
+            only_claims_are_taken_back
             jobs_expire_at_their_deadline
             an_expired_job_keeps_the_results_that_came
             waiting_jobs_do_not_expire
@@ -87,6 +100,8 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             a_restart_sends_claims_again
             only_what_no_worker_can_have_is_given_up
             next_due_tells_the_nearest_of_each_kind
+            nothing_is_due_after_a_pass
+            a_claim_is_bounded_by_its_payloads
             a_guest_serves_its_own_jobs_only;
         apply:
             a_job_lives_through_its_replies
@@ -100,6 +115,12 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             questions_are_kept_until_answered
             repeated_events_are_stored_once
             progress_changes_no_row;
+        answer:
+            answers_are_taken_once_in_their_order
+            answers_to_closed_questions_are_dropped
+            answers_need_a_job
+            a_guest_takes_its_own_answers_only
+            what_is_dropped_makes_room;
         query:
             the_newest_come_first_page_by_page
             a_page_has_its_bounds

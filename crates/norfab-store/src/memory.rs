@@ -8,12 +8,12 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use norfab_model::{
-    AppliedReplies, Claimed, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Link, NextDue,
-    Poll, Recovered, Released, Reply, Scope, Store, StoreError, Timestamp, ValidJob,
+    AppliedReplies, Claimed, InputAnswer, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus,
+    Link, NextDue, Poll, Recovered, Released, Reply, Scope, Store, StoreError, StoredAnswer, Timestamp, ValidJob,
 };
 
 use self::data::{Data, in_scope};
-use crate::transition::{self, BATCH, MOST_UNFINISHED};
+use crate::transition::{self, BATCH, MOST_CLAIMED_BYTES, MOST_UNFINISHED};
 
 /// A job store in memory.
 ///
@@ -122,11 +122,8 @@ impl Store for MemoryStore {
         let mut data = self.write();
         let mut due = data.selected(BATCH, |job| {
             let waits = job.status == JobStatus::Scheduled && in_scope(scope, job);
-            let at = match link {
-                Link::Up => job.scheduled_for.filter(|at| *at <= now),
-                Link::Down => job.start_deadline.filter(|latest| *latest < now),
-            };
-            at.filter(|_| waits)
+            let due = job.scheduled_for.filter(|at| link == Link::Up && *at <= now);
+            due.or(job.start_deadline.filter(|latest| *latest < now)).filter(|_| waits)
         });
         due.sort_unstable();
         let mut outcome = Released::default();
@@ -146,21 +143,23 @@ impl Store for MemoryStore {
 
     async fn job_claim(&self, now: Timestamp, scope: &Scope, limit: u32) -> Result<Claimed, StoreError> {
         let mut data = self.write();
-        let mut due = data.selected(limit.saturating_add(1), |job| {
+        let due = data.selected(u32::MAX, |job| {
             let may = transition::may_be_sent(job, now) && in_scope(scope, job);
             may.then_some(job.next_attempt_at.unwrap_or(Timestamp::EPOCH))
         });
-        let more = due.len() > limit as usize;
-        due.truncate(limit as usize);
-        let mut posts = Vec::with_capacity(due.len());
-        for number in due {
-            if let Some(row) = data.rows.get_mut(&number) {
+        let (mut posts, mut bytes) = (Vec::new(), 0_usize);
+        for number in &due {
+            if posts.len() >= limit as usize || bytes >= MOST_CLAIMED_BYTES {
+                break;
+            }
+            if let Some(row) = data.rows.get_mut(number) {
+                bytes = bytes.saturating_add(row.args.as_str().len()).saturating_add(row.kwargs.as_str().len());
                 transition::claim(&mut row.job, now);
                 posts.push(transition::post(&row.job, row.args.clone(), row.kwargs.clone()));
             }
         }
         data.touched |= !posts.is_empty();
-        Ok(Claimed { posts, failed: Vec::new(), more })
+        Ok(Claimed { more: posts.len() < due.len(), posts, failed: Vec::new() })
     }
 
     async fn job_take_polls(
@@ -224,6 +223,36 @@ impl Store for MemoryStore {
         Ok(given_up)
     }
 
+    async fn job_unclaim(&self, _: Timestamp, ids: &[JobId]) -> Result<(), StoreError> {
+        let mut data = self.write();
+        for id in ids {
+            if let Some(row) = data.row_mut(id).filter(|row| row.job.status == JobStatus::Submitting) {
+                transition::unclaim(&mut row.job);
+                data.touched = true;
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer_add(
+        &self,
+        _: Timestamp,
+        job: &JobId,
+        worker: &str,
+        answer: &InputAnswer,
+    ) -> Result<(), StoreError> {
+        let mut data = self.write();
+        let row = data.row(job).ok_or_else(|| StoreError::NoSuchJob(job.clone()))?;
+        let (job, service) = (job.clone(), row.job.service.clone());
+        data.answers.push(StoredAnswer { job, service, worker: worker.to_owned(), answer: answer.clone() });
+        data.touched = true;
+        Ok(())
+    }
+
+    async fn answer_take(&self, scope: &Scope, limit: u32) -> Result<Vec<StoredAnswer>, StoreError> {
+        Ok(self.write().take_answers(scope, limit as usize))
+    }
+
     async fn job_next_due(&self, scope: &Scope) -> Result<NextDue, StoreError> {
         let data = self.read();
         let jobs = || data.rows.values().map(|row| &row.job).filter(|job| in_scope(scope, job));
@@ -276,3 +305,6 @@ impl Store for MemoryStore {
 
     async fn close(&self) {}
 }
+
+#[cfg(test)]
+mod tests;

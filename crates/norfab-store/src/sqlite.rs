@@ -3,6 +3,7 @@
 
 mod add;
 mod adopt;
+mod answer;
 mod apply;
 mod codec;
 mod encode;
@@ -18,14 +19,16 @@ mod open;
 mod pass;
 mod row;
 mod schedule;
+mod select;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use norfab_model::{
-    AppliedReplies, Claimed, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Link, NextDue, Poll,
-    Recovered, Released, Reply, Scope, Store, StoreError, Timestamp, ValidJob,
+    AppliedReplies, Claimed, InputAnswer, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Link, NextDue,
+    Poll, Recovered, Released, Reply, Scope, Store, StoreError, StoredAnswer, Timestamp, ValidJob,
 };
+use sqlx::error::BoxDynError;
 use sqlx::pool::PoolConnection;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 
@@ -124,15 +127,10 @@ impl Shared {
 }
 
 /// Wraps what went wrong in the storage.
-fn storage<E: Into<Box<dyn std::error::Error + Send + Sync>>>(doing: &'static str) -> impl Fn(E) -> StoreError + Copy {
-    move |source| StoreError::Storage { doing, source: source.into() }
-}
-
-/// A scope as a parameter: NULL for all jobs, else a JSON array.
-fn scope_parameter(scope: &Scope) -> Result<Option<String>, encode::EncodeError> {
-    match scope {
-        Scope::All => Ok(None),
-        Scope::Jobs(jobs) => encode::ids(jobs).map(Some),
+fn storage<E: Into<BoxDynError>>(doing: &'static str) -> impl Fn(E) -> StoreError + Copy {
+    move |source| {
+        let source = source.into().downcast::<sqlx::Error>().map_or_else(|other| other, |error| error::cause(*error));
+        StoreError::Storage { doing, source }
     }
 }
 
@@ -193,6 +191,24 @@ impl Store for SqliteStore {
 
     async fn job_give_up(&self, now: Timestamp, ids: &[JobId], reason: &str) -> Result<Vec<Job>, StoreError> {
         job::job_give_up(&self.shared, now, ids, reason).await
+    }
+
+    async fn job_unclaim(&self, _: Timestamp, ids: &[JobId]) -> Result<(), StoreError> {
+        pass::job_unclaim(&self.shared, ids).await
+    }
+
+    async fn answer_add(
+        &self,
+        now: Timestamp,
+        job: &JobId,
+        worker: &str,
+        answer: &InputAnswer,
+    ) -> Result<(), StoreError> {
+        answer::answer_add(&self.shared, now, job, worker, answer).await
+    }
+
+    async fn answer_take(&self, scope: &Scope, limit: u32) -> Result<Vec<StoredAnswer>, StoreError> {
+        answer::answer_take(&self.shared, scope, limit as usize).await
     }
 
     async fn job_next_due(&self, scope: &Scope) -> Result<NextDue, StoreError> {

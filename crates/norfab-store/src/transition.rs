@@ -5,12 +5,14 @@
 use std::time::Duration;
 
 use norfab_model::{
-    Change, Ignored, Job, JobEvent, JobId, JobStatus, Json, Link, MissedJobs, Poll, Post, Reply, ReplyKind, Results,
-    ScheduleId, Timestamp, decide, expire, failed_result, run_failed,
+    Change, Ignored, InputAnswer, Job, JobEvent, JobId, JobStatus, Json, Link, MissedJobs, Poll, Post, Reply,
+    ReplyKind, Results, ScheduleId, Timestamp, decide, expire, failed_result, run_failed,
 };
 
 /// How many delayed jobs one call releases, and how many one call expires. What is left is due at once.
 pub(crate) const BATCH: u32 = 10_000;
+/// Once the payloads of a claim have as many bytes, it takes no further job.
+pub(crate) const MOST_CLAIMED_BYTES: usize = 64 << 20;
 /// How many unfinished jobs are listed.
 pub(crate) const MOST_UNFINISHED: u32 = 100_000;
 /// Bytes of results that are kept for a job, unless told otherwise.
@@ -53,16 +55,17 @@ pub(crate) fn failed_run<'a>(before: JobStatus, job: &'a Job, results: &Results)
     run_failed(job.status, results.values()).then_some(schedule)
 }
 
-/// Releases a delayed job that is due while the link is up, or marks it missed when its start deadline has passed.
+/// Releases a delayed job that is due while the link is up, or marks it missed when its start deadline has passed,
+/// whenever it was meant to start.
 pub(crate) fn release(job: &mut Job, now: Timestamp, link: Link) -> Option<JobEvent> {
-    let scheduled_for = job.scheduled_for.filter(|_| job.status == JobStatus::Scheduled)?;
+    if job.status != JobStatus::Scheduled {
+        return None;
+    }
     if let Some(latest) = job.start_deadline.filter(|latest| *latest < now) {
         end(job, JobStatus::Missed, now);
         return Some(event(&job.uuid, now, "WARNING", &format!("missed: the start deadline {latest} passed")));
     }
-    if scheduled_for > now || link == Link::Down {
-        return None;
-    }
+    let scheduled_for = job.scheduled_for.filter(|at| *at <= now && link == Link::Up)?;
     job.status = JobStatus::New;
     job.released_at = Some(now);
     job.deadline = Some(now.plus_seconds(job.timeout));
@@ -162,6 +165,25 @@ pub(crate) fn recover(job: &mut Job) {
     } else if is_polled(job.status) {
         job.last_poll = None;
     }
+}
+
+/// Takes back a claim of which no message left the process. A target that was chosen by it is forgotten.
+pub(crate) fn unclaim(job: &mut Job) {
+    if job.status != JobStatus::Submitting {
+        return;
+    }
+    job.status = JobStatus::New;
+    job.posts_sent = job.posts_sent.saturating_sub(1);
+    job.next_attempt_at = None;
+    job.last_poll = None;
+    if job.posts_sent == 0 {
+        job.dispatch_target = None;
+    }
+}
+
+/// Whether the question that this answers is still open.
+pub(crate) fn awaits(job: &Job, worker: &str, answer: &InputAnswer) -> bool {
+    !job.status.is_terminal() && job.pending_inputs.get(worker).is_some_and(|asked| asked.id == answer.input_id)
 }
 
 /// Gives up a job that no worker can have: one that is NEW, or whose time has come, and of which every POST was refused.

@@ -281,6 +281,10 @@ async fn columns_that_do_not_fit_are_refused() {
     refuses_schema(sql, "norfab_settings has no column value").await;
     let sql = "CREATE TABLE norfab_settings (key TEXT PRIMARY KEY NOT NULL, value TEXT, owner TEXT NOT NULL)";
     refuses_schema(sql, "has a column owner that must be filled and that this release does not know").await;
+    let sql =
+        "CREATE TABLE input_answers (id INTEGER PRIMARY KEY, job_uuid TEXT, worker TEXT, answer BLOB, created_at REAL)";
+    let reason = "a column answer of type \"BLOB\", which cannot hold what this release keeps there (TEXT)";
+    refuses_schema(sql, reason).await;
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use norfab_model::{
     FabricEvent, FabricEventKind, InputRequest, JobFilter, JobId, Json, Limits, Link, NewJob, Reply, ReplyKind, Scope,
     Start, Store, StoreError, Timestamp, Workers,
 };
+use norfab_store::conformance::pass_ends;
 use norfab_store::{Durability, MemoryStore, SqliteStore, StoreOptions};
 use proptest::prelude::*;
 
@@ -27,6 +28,9 @@ enum Step {
     Apply(Vec<Reply>),
     Recover(Scope),
     GiveUp(Vec<u8>),
+    Unclaim(Vec<u8>),
+    Answer(u8, String, InputRequest),
+    TakeAnswers(Scope, u32),
 }
 
 fn id(job: u8) -> JobId {
@@ -139,6 +143,9 @@ fn step() -> impl Strategy<Value = Step> {
         8 => prop::collection::vec(reply(), 1..6).prop_map(Step::Apply),
         1 => scope().prop_map(Step::Recover),
         1 => prop::collection::vec(0..=JOBS, 0..3).prop_map(Step::GiveUp),
+        2 => prop::collection::vec(0..=JOBS, 0..3).prop_map(Step::Unclaim),
+        2 => (0..=JOBS, worker(), question()).prop_map(|(job, worker, asked)| Step::Answer(job, worker, asked)),
+        1 => (scope(), 0..4_u32).prop_map(|(scope, limit)| Step::TakeAnswers(scope, limit)),
     ]
 }
 
@@ -179,6 +186,14 @@ async fn carry_out(store: &impl Store, now: Timestamp, step: &Step) -> String {
             let jobs: Vec<JobId> = jobs.iter().copied().map(id).collect();
             told(store.job_give_up(now, &jobs, "no link").await)
         }
+        Step::Unclaim(jobs) => {
+            let jobs: Vec<JobId> = jobs.iter().copied().map(id).collect();
+            told(store.job_unclaim(now, &jobs).await)
+        }
+        Step::Answer(job, worker, asked) => {
+            told(store.answer_add(now, &id(*job), worker, &asked.answer(Json::empty_array())).await)
+        }
+        Step::TakeAnswers(scope, limit) => told(store.answer_take(scope, *limit).await),
     }
 }
 
@@ -213,6 +228,12 @@ async fn check(steps: Vec<Step>) {
         assert_eq!(one, other, "step {number}: {step:?}");
     }
     assert_eq!(contents(&sqlite).await, contents(&memory).await);
+    for link in [Link::Down, Link::Up] {
+        pass_ends(&sqlite, &Scope::All, now, link).await;
+        pass_ends(&memory, &Scope::All, now, link).await;
+    }
+    assert_eq!(contents(&sqlite).await, contents(&memory).await);
+    assert_eq!(told(sqlite.answer_take(&Scope::All, 100).await), told(memory.answer_take(&Scope::All, 100).await));
     sqlite.close().await;
 }
 

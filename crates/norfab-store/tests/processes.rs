@@ -3,6 +3,7 @@
 mod common;
 
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use common::{Database, START, add, at, job};
 use norfab_model::{Link, Scope, Store};
@@ -22,8 +23,16 @@ fn start(test: &str, database: &Database, zone: &str) -> Child {
         .unwrap()
 }
 
+/// Opens the database as one of many that want it: on a slow disk SQLite may keep one waiting for long.
 async fn in_child(path: &str) -> SqliteStore {
-    SqliteStore::open(path, &StoreOptions::default()).await.unwrap()
+    let options = StoreOptions { busy_timeout: Duration::from_secs(60), ..StoreOptions::default() };
+    SqliteStore::open(path, &options).await.unwrap()
+}
+
+/// Waits for all of them before it judges any, so that none goes on in a folder that is being removed.
+fn all_succeed(children: Vec<Child>) {
+    let ends: Vec<_> = children.into_iter().map(|mut child| child.wait().unwrap()).collect();
+    assert!(ends.iter().all(std::process::ExitStatus::success), "{ends:?}");
 }
 
 /// In a child: opens the database, adds a job, releases what is due.
@@ -38,10 +47,7 @@ async fn child_opens_and_works() {
 }
 
 async fn all_succeed_on(database: &Database, jobs_before: i64) {
-    let children: Vec<Child> = (0..PROCESSES).map(|_| start("child_opens_and_works", database, "UTC")).collect();
-    for mut child in children {
-        assert!(child.wait().unwrap().success());
-    }
+    all_succeed((0..PROCESSES).map(|_| start("child_opens_and_works", database, "UTC")).collect());
     let info = SqliteStore::inspect(database.path()).await.unwrap();
     assert_eq!(info.jobs, jobs_before + i64::from(PROCESSES));
     assert_eq!((info.schema_version, info.journal_mode.as_str()), (2, "wal"));
@@ -92,7 +98,7 @@ async fn child_writes_local_time() {
 #[tokio::test]
 async fn texts_are_in_local_time_as_the_python_client_writes_them() {
     let database = Database::missing();
-    assert!(start("child_writes_local_time", &database, "America/New_York").wait().unwrap().success());
+    all_succeed(vec![start("child_writes_local_time", &database, "America/New_York")]);
     let columns = ["received_timestamp", "created_at", "started_timestamp", "completed_timestamp"];
     let rows = database.rows(&columns, "FROM jobs ORDER BY rowid").await;
     assert_eq!(

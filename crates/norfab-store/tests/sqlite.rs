@@ -4,8 +4,8 @@ mod common;
 
 use common::{Database, START, add, at, id, job};
 use norfab_model::{
-    FabricEventKind, JobFilter, JobId, JobStatus, Json, Link, NewJob, Reply, ReplyKind, Scope, Store, StoreError,
-    Timestamp, Workers,
+    FabricEventKind, InputRequest, JobFilter, JobId, JobStatus, Json, Link, NewJob, Reply, ReplyKind, Scope, Store,
+    StoreError, Timestamp, Workers,
 };
 use norfab_store::{Access, SqliteStore, StoreOptions};
 use sqlx::Connection;
@@ -27,6 +27,16 @@ fn accepted(job: &JobId, workers: &[&str]) -> Reply {
     Reply { job: job.clone(), kind: ReplyKind::Accepted { workers } }
 }
 
+fn question(input: &str) -> InputRequest {
+    InputRequest {
+        id: input.to_owned(),
+        question: "Go on?".to_owned(),
+        default: serde_json::Value::Null,
+        timeout: None,
+        metadata: serde_json::Value::Null,
+    }
+}
+
 #[tokio::test]
 async fn a_damaged_payload_fails_its_own_job_only() {
     let database = Database::missing();
@@ -46,6 +56,25 @@ async fn a_damaged_payload_fails_its_own_job_only() {
     assert_eq!((&failed, failed.status), (&claimed.failed[0], JobStatus::Failed));
     let events = store.event_list(&id("damaged"), 0, 10).await.unwrap();
     assert!(events[0].message.starts_with("failed: the stored arguments cannot be read"));
+}
+
+#[tokio::test]
+async fn a_step_loads_no_more_than_fits() {
+    let database = Database::missing();
+    let store = database.open().await;
+    for name in ["one", "two", "three"] {
+        add(&store, START, job(name)).await;
+    }
+    database.execute("UPDATE jobs SET args = zeroblob(20 << 20)").await;
+    for more in [true, true, false] {
+        let claimed = store.job_claim(START, &Scope::All, 10).await.unwrap();
+        assert_eq!((claimed.failed.len(), claimed.more), (1, more));
+    }
+    database.execute("UPDATE jobs SET status = 'STARTED', result_data = zeroblob(20 << 20)").await;
+    for _ in 0..3 {
+        assert_eq!(store.job_expire_due(at(60), &Scope::All).await.unwrap().len(), 1);
+    }
+    assert!(store.job_expire_due(at(60), &Scope::All).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -263,6 +292,10 @@ async fn a_reader_changes_nothing_and_sees_everything() {
     assert!(refused(reader.job_apply(START, vec![accepted(&uuid, &["w1"])]).await.unwrap_err()));
     assert!(refused(reader.job_recover(START, &Scope::All).await.unwrap_err()));
     assert!(refused(reader.job_give_up(START, std::slice::from_ref(&uuid), "").await.unwrap_err()));
+    assert!(refused(reader.job_unclaim(START, std::slice::from_ref(&uuid)).await.unwrap_err()));
+    let answer = question("q1").answer(Json::empty_object());
+    assert!(refused(reader.answer_add(START, &uuid, "w1", &answer).await.unwrap_err()));
+    assert!(reader.answer_take(&Scope::All, 1).await.unwrap().is_empty());
 
     writer.job_cancel(at(1), &uuid).await.unwrap();
     assert_ne!(reader.change_mark().await.unwrap(), mark);
@@ -304,10 +337,87 @@ async fn a_lock_that_stays_is_an_error_and_nothing_is_lost() {
     for error in [two.unwrap_err(), three.unwrap_err(), store.job_cancel(START, &uuid).await.unwrap_err()] {
         let StoreError::Storage { source, .. } = &error else { panic!("{error}") };
         assert!(source.to_string().contains("locked"), "{source}");
+        assert_eq!(chain(&error).matches("locked").count(), 1, "{}", chain(&error));
     }
     lock.commit().await.unwrap();
     assert_eq!(store.job_cancel(START, &uuid).await.unwrap().status, JobStatus::Cancelled);
     assert_eq!(store.job_add(START, &jobs[0]).await.unwrap().status, JobStatus::New);
+}
+
+/// An error and its causes, as a person is told.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told += &format!(": {error}");
+        cause = error.source();
+    }
+    told
+}
+
+#[tokio::test]
+async fn what_went_wrong_is_told_once() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let uuid = add(&store, START, job("one")).await.uuid;
+    database.execute("ALTER TABLE jobs RENAME TO work").await;
+    let error = store.job_find(&uuid).await.unwrap_err();
+    assert_eq!(chain(&error), "the job database failed to look a job up: (code: 1) no such table: jobs");
+    store.close().await;
+    let error = store.job_find(&uuid).await.unwrap_err();
+    let closed = "the job database failed to look a job up: attempted to acquire a connection on a closed pool";
+    assert_eq!(chain(&error), closed);
+    let folder = SqliteStore::open(database.folder(), &StoreOptions::default()).await.unwrap_err();
+    assert_eq!(chain(&folder).matches("directory").count(), 1, "{}", chain(&folder));
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_lock_to_learn_that_there_is_no_answer() {
+    let database = Database::missing();
+    let options = StoreOptions { busy_timeout: std::time::Duration::from_millis(50), ..StoreOptions::default() };
+    let store = database.open_with(options).await;
+    let uuid = add(&store, START, job("one")).await.uuid;
+    let mut other = database.connect().await;
+    let lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    assert!(store.answer_take(&Scope::All, 10).await.unwrap().is_empty());
+    assert!(store.answer_take(&Scope::Jobs(vec![uuid]), 10).await.unwrap().is_empty());
+    lock.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn answers_that_are_none_are_dropped_and_values_are_told_to_nobody() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let uuid = add(&store, START, job("asks")).await.uuid;
+    claim(&store, &uuid).await;
+    let asks = ReplyKind::WaitingInput { worker: "w1".to_owned(), request: question("q1") };
+    store.job_apply(at(1), vec![Reply { job: uuid.clone(), kind: asks }]).await.unwrap();
+    database
+        .execute(
+            "INSERT INTO input_answers (job_uuid, worker, answer, created_at)
+             VALUES ('asks', 'w1', 'yes', 0), ('asks', 'w1', x'ff', 0), ('nobody', 'w1', '{}', 0), ('asks', x'00', '{}', 0)",
+        )
+        .await;
+    let answer = question("q1").answer(Json::parse("\"hunter2\"").unwrap());
+    store.answer_add(START, &uuid, "w1", &answer).await.unwrap();
+    assert_eq!(
+        database.value("answer", "FROM input_answers ORDER BY id DESC").await,
+        r#"'{"input_id":"q1","value":"hunter2","verdict":"answered","metadata":{}}'"#
+    );
+    let taken = store.answer_take(&Scope::All, 10).await.unwrap();
+    assert_eq!((taken.len(), &taken[0].answer), (1, &answer));
+    assert!(!format!("{taken:?}").contains("hunter2"));
+    assert_eq!(database.value("count(*)", "FROM input_answers").await, "0");
+}
+
+#[tokio::test]
+async fn answers_go_with_their_job() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let uuid = add(&store, START, job("one")).await.uuid;
+    store.answer_add(START, &uuid, "w1", &question("q1").cancel()).await.unwrap();
+    database.execute("PRAGMA foreign_keys = ON; DELETE FROM jobs").await;
+    assert_eq!(database.value("count(*)", "FROM input_answers").await, "0");
 }
 
 #[tokio::test]
@@ -477,16 +587,9 @@ async fn questions_of_a_worker_are_in_the_row() {
     let store = database.open().await;
     let uuid = add(&store, START, job("asks")).await.uuid;
     claim(&store, &uuid).await;
-    let request = norfab_model::InputRequest {
-        id: "q1".to_owned(),
-        question: "Go on?".to_owned(),
-        default: serde_json::Value::Null,
-        timeout: None,
-        metadata: serde_json::Value::Null,
-    };
     let event = norfab_model::FabricEvent {
         worker: "w1".to_owned(),
-        kind: FabricEventKind::InputRequest(request),
+        kind: FabricEventKind::InputRequest(question("q1")),
         message: "waits".to_owned(),
         severity: "INFO".to_owned(),
         task: None,

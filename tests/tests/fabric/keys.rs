@@ -1,9 +1,9 @@
-//! Wrong keys and mechanisms against the real broker: said in time, and in words that help.
+//! Wrong keys and mechanisms against the real broker: noticed, and said in words that help.
 
 use std::time::Duration;
 
 use crate::common::{builder, within};
-use norfab_client::{ClientError, Json, Role, Security};
+use norfab_client::{ClientError, Health, Json, LinkState, Role, Security};
 use norfab_tests::Peer;
 
 /// The public half of a pair that nobody has.
@@ -16,11 +16,14 @@ async fn check(broker: norfab_tests::Security, client: Security, part: &str) {
         .database(folder.path().join("jobs.db"))
         .endpoint(peer.about().endpoint.clone())
         .security(client)
-        .role(Role::Beside)
         .build()
         .await
         .expect("opens");
-    let answer = within(client.mmi("show_workers", Json::empty_object(), Duration::from_secs(5))).await;
+    let mut health = client.watch_health().expect("an owner dispatches");
+    let is_said = |health: &Health| matches!(&health.link, LinkState::Down { reason } if reason.contains(part));
+    within(health.wait_for(is_said)).await.expect("goes on");
+    // Whoever asks something is told the same.
+    let answer = within(client.mmi("show_workers", Json::empty_object(), Duration::from_millis(100))).await;
     let Err(ClientError::Unreachable { reason }) = answer else { panic!("{answer:?}") };
     assert!(reason.contains(part), "{reason}");
     client.shutdown().await;

@@ -34,7 +34,12 @@ pub(crate) async fn migrate(site: &Site, out: &Output) -> Result<Verdict, Failur
 
 fn describe(info: &DatabaseInfo) -> String {
     let schema = match (info.legacy, info.pending_migrations.len()) {
-        (true, _) => "as the Python client made it; `norfab db migrate` takes it over, and loses nothing".to_owned(),
+        // Only taking it over tells for certain whose it is: another program may have a table of that name.
+        (true, _) => {
+            "not taken over yet; `norfab db migrate` takes over what the Python client made, and loses nothing, \
+             or says why it cannot"
+                .to_owned()
+        }
         (false, 0) => format!("{} (up to date)", info.schema_version),
         (false, pending) => format!(
             "{} of {}; `norfab db migrate` applies {pending} more",
@@ -47,7 +52,7 @@ fn describe(info: &DatabaseInfo) -> String {
         ("jobs", info.jobs.to_string()),
         ("events", info.events.to_string()),
         ("size", format!("{} bytes in {} pages", info.size_bytes, info.page_count)),
-        ("payloads", info.codec.clone().unwrap_or_else(|| "zlib, as the Python client writes them".to_owned())),
+        ("payloads", info.codec.clone().unwrap_or_else(|| "not noted (the Python client writes zlib)".to_owned())),
         ("journal", info.journal_mode.clone()),
         ("SQLite", info.sqlite_version.clone()),
     ];

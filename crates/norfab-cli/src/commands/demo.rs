@@ -49,7 +49,7 @@ pub(crate) async fn demo(out: &Output, signals: &mut Signals) -> Result<Verdict,
     fabric.shutdown().await;
     folder.close().map_err(Failure::Temporary)?;
     match shown? {
-        Some(signal) => Ok(Verdict::Stopped(signal)),
+        Some(signal) => Err(Failure::Interrupted(signal)),
         None => Ok(Verdict::Done),
     }
 }

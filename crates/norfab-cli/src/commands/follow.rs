@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use norfab_client::{
-    Client, ClientError, Clock, Dispatching, HolderKind, Job, JobStatus, SystemClock, Timestamp, Update, dispatching,
+    Client, ClientError, Clock, Dispatching, HolderKind, Job, JobEvent, JobStatus, LinkState, SystemClock, Timestamp,
+    Update, dispatching,
 };
 
 use super::questions::{Handle, Questions};
@@ -52,6 +53,7 @@ impl<'a> Follower<'a> {
         patience: Duration,
     ) -> Result<Ending, ClientError> {
         let mut last = handle.job().await?;
+        let mut link = Link::default();
         let mut unsent_since = SystemClock.now();
         let ending = loop {
             let stuck = stuck(&last, unsent_since, patience);
@@ -66,8 +68,11 @@ impl<'a> Follower<'a> {
                         self.questions.look(&last, handle, self.out).await?;
                     }
                     Some(Update::Event(event)) => {
-                        self.tell(&event_line(&event));
-                        self.questions.look(&handle.job().await?, handle, self.out).await?;
+                        let job = handle.job().await?;
+                        if !is_told_at_the_end(&event, &job) {
+                            self.tell(&event_line(&event));
+                        }
+                        self.questions.look(&job, handle, self.out).await?;
                     }
                     None => break Ending::Ended,
                 },
@@ -78,6 +83,7 @@ impl<'a> Follower<'a> {
                     unsent_since = Timestamp::MAX;
                     self.tell_who_holds(database);
                 }
+                news = link.next(client) => self.tell(&news),
                 () = tick(self.countdown.as_ref()) => self.count_down(handle).await?,
             }
         };
@@ -122,6 +128,66 @@ impl<'a> Follower<'a> {
                     .note(&format!("process {pid} serves this database and has not sent the job yet; see its log")),
                 HolderKind::Guest => self.out.note(&format!("waits for process {pid}, which serves a job of its own")),
             }
+        }
+    }
+}
+
+/// Whether an event is the client's own word of why a job failed: the command ends with it.
+fn is_told_at_the_end(event: &JobEvent, job: &Job) -> bool {
+    let is_own_error = event.severity == "ERROR" && event.data.as_str() == "{}";
+    is_own_error && job.status.is_terminal() && job.status != JobStatus::Completed
+}
+
+/// The link to the broker, as far as a person wants to know: when it is lost, and when it is there again.
+#[derive(Debug, Default)]
+struct Link {
+    seen: Seen,
+}
+
+/// What was last seen of the link.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// It has not been up yet.
+    #[default]
+    NotYet,
+    /// It was up.
+    Up,
+    /// It was up, and is down; that was told.
+    Lost,
+}
+
+impl Link {
+    /// Waits until there is something to tell. Safe to drop while it waits.
+    async fn next(&mut self, client: &Client) -> String {
+        loop {
+            let Some(mut health) = client.watch_health() else {
+                // Another process has the link, or nobody.
+                self.seen = Seen::NotYet;
+                tokio::time::sleep(TICK).await;
+                continue;
+            };
+            let link = health.borrow_and_update().link.clone();
+            if let Some(news) = self.look(link) {
+                return news;
+            }
+            if health.changed().await.is_err() {
+                self.seen = Seen::NotYet;
+                tokio::time::sleep(TICK).await;
+            }
+        }
+    }
+
+    fn look(&mut self, link: LinkState) -> Option<String> {
+        match (self.seen, link) {
+            (Seen::Up, LinkState::Down { reason }) => {
+                self.seen = Seen::Lost;
+                Some(format!("the link to the broker is down: {reason}"))
+            }
+            (before, LinkState::Up) => {
+                self.seen = Seen::Up;
+                (before == Seen::Lost).then(|| "the link to the broker is up again".to_owned())
+            }
+            _ => None,
         }
     }
 }
@@ -212,6 +278,18 @@ mod tests {
     #[track_caller]
     fn check(millis: u64, shown: &str) {
         assert_eq!(clock_of(Duration::from_millis(millis)), shown);
+    }
+
+    #[test]
+    fn only_a_link_that_was_up_can_be_lost() {
+        let down = || LinkState::Down { reason: "refused".to_owned() };
+        let mut link = Link::default();
+        assert_eq!(link.look(down()), None);
+        assert_eq!(link.look(LinkState::Up), None);
+        assert_eq!(link.look(down()), Some("the link to the broker is down: refused".to_owned()));
+        assert_eq!((link.look(LinkState::Connecting), link.look(down())), (None, None));
+        assert_eq!(link.look(LinkState::Up), Some("the link to the broker is up again".to_owned()));
+        assert_eq!(link.look(down()), Some("the link to the broker is down: refused".to_owned()));
     }
 
     #[test]

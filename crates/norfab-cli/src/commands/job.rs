@@ -2,7 +2,7 @@
 
 use norfab_client::{
     Client, ClientError, Clock, Dispatching, HolderKind, Job, JobCursor, JobDetail, JobEvent, JobFilter, JobId,
-    JobStatus, Json, NewJob, Role, StoreError, SystemClock, dispatching,
+    JobStatus, Json, Limits, NewJob, Role, StoreError, SystemClock, dispatching,
 };
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,14 @@ use super::questions::{Handle, Questions};
 use super::{Site, Verdict};
 use crate::args::{AnswerArgs, CancelArgs, JobArgs, ListArgs, RescheduleArgs, RunArgs, ScheduleArgs, ShowArgs};
 use crate::failure::Failure;
-use crate::output::{self, Moments, Output};
+use crate::given::{Given, GivenError};
+use crate::output::{self, Moments, Output, Room};
 use crate::payload;
 use crate::signals::{Signals, StopSignal};
 
 /// Adds a job that starts now, and waits for its results.
 pub(crate) async fn run(site: &Site, args: RunArgs, out: &Output, signals: &mut Signals) -> Result<Verdict, Failure> {
-    let job = new_job(args.job)?;
+    let job = new_job(args.job, signals).await?;
     let client = site.open(Role::Guest).await?;
     let handle = client.submit_job(job).await;
     wait(site, client, handle, &args.answers, out, signals).await
@@ -30,7 +31,7 @@ pub(crate) async fn schedule(
     out: &Output,
     signals: &mut Signals,
 ) -> Result<Verdict, Failure> {
-    let mut job = new_job(args.job)?.at(args.when.instant(SystemClock.now()));
+    let mut job = new_job(args.job, signals).await?.at(args.when.instant(SystemClock.now()));
     if let Some(grace) = args.grace {
         job = job.grace(grace);
     }
@@ -62,7 +63,9 @@ pub(crate) async fn list(site: &Site, args: ListArgs, out: &Output) -> Result<Ve
     let client = site.open_existing(Role::ReadOnly).await?;
     let page = client.list_jobs(&filter).await?;
     client.shutdown().await;
-    out.result(&page, || if page.jobs.is_empty() { String::new() } else { output::job_list(&page, &Moments::now()) })?;
+    out.result(&page, || {
+        if page.jobs.is_empty() { String::new() } else { output::job_list(&page, &Moments::now(), Room::of_stdout()) }
+    })?;
     if page.jobs.is_empty() {
         out.progress("no such jobs");
     }
@@ -100,7 +103,7 @@ pub(crate) async fn show(site: &Site, args: ShowArgs, out: &Output) -> Result<Ve
     }?;
     client.shutdown().await;
     let shown = Shown { detail: &detail, events: events.as_deref() };
-    out.result(&shown, || output::detail(&detail, events.as_deref(), &Moments::now()))?;
+    out.result(&shown, || output::detail(&detail, events.as_deref(), &Moments::now(), Room::of_stdout()))?;
     Ok(Verdict::Done)
 }
 
@@ -135,11 +138,26 @@ pub(crate) async fn reschedule(site: &Site, args: RescheduleArgs, out: &Output) 
     tell_who_sends(site, out)
 }
 
-fn new_job(args: JobArgs) -> Result<NewJob, Failure> {
-    let kwargs = payload::kwargs(&args.pairs, args.kwargs.as_deref())?;
-    let positional = payload::args(args.args.as_deref())?;
+async fn new_job(args: JobArgs, signals: &mut Signals) -> Result<NewJob, Failure> {
+    if (&args.kwargs, &args.args) == (&Some(Given::Stdin), &Some(Given::Stdin)) {
+        return Err(GivenError::StdinTwice.into());
+    }
+    // Who types at standard input, or waits for it, may change their mind.
+    let (kwargs, positional) = tokio::select! {
+        texts = async { tokio::try_join!(text("--kwargs", args.kwargs), text("--args", args.args)) } => texts?,
+        signal = signals.next() => return Err(Failure::Interrupted(signal)),
+    };
+    let kwargs = payload::kwargs(&args.pairs, kwargs.as_deref())?;
+    let positional = payload::args(positional.as_deref())?;
     let workers = payload::workers(&args.workers)?;
     Ok(NewJob::new(args.service, args.task).workers(workers).args(positional).kwargs(kwargs).timeout(args.timeout))
+}
+
+async fn text(option: &'static str, given: Option<Given>) -> Result<Option<String>, GivenError> {
+    match given {
+        Some(given) => given.text(option, Limits::default().payload_bytes).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 fn tell_changed(job: &Job, out: &Output) -> Result<(), Failure> {
@@ -212,8 +230,8 @@ pub(crate) fn not_well(detail: &JobDetail) -> Option<String> {
     }
     let job = &detail.job;
     if job.status != JobStatus::Completed {
-        let why = job.errors.last().map(|error| format!(": {error}")).unwrap_or_default();
-        return Some(format!("job {} is {}{why}", job.uuid, job.status));
+        let why = if job.errors.is_empty() { String::new() } else { format!(": {}", job.errors.join("; ")) };
+        return Some(format!("job {} is {}{}", job.uuid, job.status, output::plain(&why)));
     }
     let has_failed = |raw: &Json| raw.is_object() && raw.to::<Answer>().is_ok_and(|answer| answer.failed == true);
     let failed = detail.results.iter().filter(|(_, raw)| has_failed(raw));

@@ -121,8 +121,8 @@ impl Questions {
 
 async fn reply(handle: &Handle, worker: &str, answer: Json, out: &Output) -> Result<(), ClientError> {
     match handle.send_response(worker, answer).await {
-        // It was answered, or went on by itself, meanwhile; or another process serves the job.
-        Err(error @ (ClientError::NoQuestion { .. } | ClientError::NotDispatching)) => {
+        // It was answered, or went on by itself, meanwhile.
+        Err(error @ ClientError::NoQuestion { .. }) => {
             out.note(&error.to_string());
             Ok(())
         }

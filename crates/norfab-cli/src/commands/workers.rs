@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Site, Verdict};
 use crate::args::WorkersArgs;
 use crate::failure::Failure;
-use crate::output::{Output, worker_table};
+use crate::output::{Output, Room, worker_table};
 use crate::signals::Signals;
 
 /// Shows the workers.
@@ -21,7 +21,7 @@ pub(crate) async fn workers(
     let asked = site.builder(Role::ReadOnly).ask_broker(TASK, Json::from(kwargs), site.0.connect_timeout);
     let answer = tokio::select! {
         answer = asked => answer?,
-        signal = signals.next() => return Ok(Verdict::Stopped(signal)),
+        signal = signals.next() => return Err(Failure::Interrupted(signal)),
     };
     let rows: Vec<Map<String, Value>> = answer.to().map_err(|source| Failure::Answer { task: TASK, source })?;
     // Where there is none the broker tells of one without a name.
@@ -30,6 +30,6 @@ pub(crate) async fn workers(
     if rows.is_empty() {
         out.progress("no workers are registered with the broker");
     }
-    out.result(&rows, || if rows.is_empty() { String::new() } else { worker_table(&rows) })?;
+    out.result(&rows, || if rows.is_empty() { String::new() } else { worker_table(&rows, Room::of_stdout()) })?;
     Ok(Verdict::Done)
 }

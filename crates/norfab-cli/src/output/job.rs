@@ -1,36 +1,44 @@
 //! Jobs for a person: in a list, one whole, and line by line as they go on.
 
-use norfab_client::{Job, JobDetail, JobEvent, JobPage, JobStatus, Json, Results, WorkerResult, Workers};
+use norfab_client::{Job, JobDetail, JobEvent, JobPage, JobStatus, Json, Results, Timestamp, WorkerResult, Workers};
 use serde::Deserialize;
 
-use super::pretty::{indent, json, plain};
-use super::{Moments, Stream, Tint, of_status, table};
+use super::pretty::{hanging, indent, json, plain};
+use super::table::{Cell, Column, Room, Table};
+use super::{Moments, Stream, Tint, of_status};
 
 /// A page of jobs, a line each.
 #[must_use]
-pub(crate) fn job_list(page: &JobPage, moments: &Moments) -> String {
+pub(crate) fn job_list(page: &JobPage, moments: &Moments, room: Room) -> String {
     let delayed = page.jobs.iter().any(|job| job.scheduled_for.is_some());
-    let mut headings = vec!["JOB", "SERVICE", "TASK", "WORKERS", "STATUS"];
+    let mut columns = vec![
+        Column::whole("JOB"),
+        Column::shortened("SERVICE", 8).leaves(4),
+        Column::shortened("TASK", 10).leaves(5),
+        Column::shortened("WORKERS", 7).leaves(2),
+        Column::whole("STATUS"),
+    ];
     if delayed {
-        headings.push("SCHEDULED FOR");
+        columns.push(Column::whole("DUE").leaves(3));
     }
-    headings.push("ADDED");
-    let mut table = table::with_headings(&headings);
+    columns.push(Column::whole("ADDED").leaves(1));
+    let moment = |at: Option<Timestamp>| at.map_or_else(|| Cell::new("-"), |at| Cell::of_forms(moments.forms(at)));
+    let mut table = Table::new(columns);
     for job in &page.jobs {
         let mut row = vec![
-            comfy_table::Cell::new(plain(job.uuid.as_str())),
-            comfy_table::Cell::new(plain(&job.service)),
-            comfy_table::Cell::new(plain(&job.task)),
-            comfy_table::Cell::new(target(job)),
-            of_status(job.status).cell(job.status),
+            Cell::new(plain(job.uuid.as_str())),
+            Cell::new(plain(&job.service)),
+            Cell::new(plain(&job.task)),
+            Cell::new(target(job)),
+            Cell::new(job.status.to_string()).tinted(of_status(job.status)),
         ];
         if delayed {
-            row.push(comfy_table::Cell::new(moments.show_or_dash(job.scheduled_for)));
+            row.push(moment(job.scheduled_for));
         }
-        row.push(comfy_table::Cell::new(moments.show_or_dash(job.created_at)));
-        table.add_row(row);
+        row.push(moment(job.created_at));
+        table.add(row);
     }
-    table::lines(table)
+    table.lines(room)
 }
 
 /// One line for a job that was just added or changed.
@@ -46,8 +54,8 @@ pub(crate) fn added(job: &Job, moments: &Moments) -> String {
 
 /// All that is known of a job, its events if they were asked for.
 #[must_use]
-pub(crate) fn detail(detail: &JobDetail, events: Option<&[JobEvent]>, moments: &Moments) -> String {
-    let mut text = head(&detail.job, moments);
+pub(crate) fn detail(detail: &JobDetail, events: Option<&[JobEvent]>, moments: &Moments, room: Room) -> String {
+    let mut text = head(&detail.job, moments, room);
     for (name, payload, empty) in [("args", &detail.args, "[]"), ("kwargs", &detail.kwargs, "{}")] {
         if payload.as_str() != empty {
             text.push_str(&format!("\n{name}:\n{}", indent(&json(payload), "  ")));
@@ -60,14 +68,14 @@ pub(crate) fn detail(detail: &JobDetail, events: Option<&[JobEvent]>, moments: &
         text.push_str("\nevents:");
         for event in events {
             let at = event.created_at.map_or_else(|| "-".to_owned(), |at| moments.absolute(at));
-            text.push_str(&format!("\n  {at}  {}", event_line(event)));
+            text.push_str(&format!("\n{}", hanging(&format!("  {at}  "), &event_line(event), room)));
         }
     }
     text
 }
 
 /// The fields of a job that say something, a line each.
-fn head(job: &Job, moments: &Moments) -> String {
+fn head(job: &Job, moments: &Moments, room: Room) -> String {
     let at = |instant: Option<_>| instant.map(|at| moments.show(at));
     let some = |text: &str| Some(plain(text));
     let names = |names: Vec<&str>| (!names.is_empty()).then(|| plain(&names.join(", ")));
@@ -95,8 +103,9 @@ fn head(job: &Job, moments: &Moments) -> String {
     ];
     let fields: Vec<_> = fields.into_iter().filter_map(|(name, text)| Some((name, text?))).collect();
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut lines: Vec<_> = fields.iter().map(|(name, text)| format!("{name:width$}  {text}")).collect();
-    lines.extend(job.errors.iter().map(|error| format!("{:width$}  {}", "error", plain(error))));
+    let line = |name: &str, text: &str| hanging(&format!("{name:width$}  "), text, room);
+    let mut lines: Vec<_> = fields.iter().map(|(name, text)| line(name, text)).collect();
+    lines.extend(job.errors.iter().map(|error| line("error", &plain(error))));
     lines.join("\n")
 }
 
@@ -107,8 +116,7 @@ pub(crate) fn results(results: &Results) -> String {
 }
 
 fn result(worker: &str, raw: &Json) -> String {
-    // An array would be read as the fields in their order.
-    let Some(answer) = raw.is_object().then(|| WorkerResult::read(raw).ok()).flatten() else {
+    let Ok(answer) = WorkerResult::read(raw) else {
         return format!("{}:\n{}", plain(worker), indent(&json(raw), "  "));
     };
     let tint = if answer.failed { Tint::Bad } else { Tint::Good };
@@ -176,7 +184,7 @@ fn times(count: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use norfab_client::{JobId, Limits, NewJob, Timestamp};
+    use norfab_client::{JobId, Limits, NewJob};
     use std::collections::BTreeMap;
 
     const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
@@ -223,17 +231,41 @@ mod tests {
         let immediate = job(|job| (job.scheduled_for, job.start_deadline) = (None, None));
         let mut page = JobPage { jobs: vec![immediate], unreadable: Vec::new(), next: None };
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let shown = job_list(&page, &Moments::at(T0));
+        let shown = job_list(&page, &Moments::at(T0), Room::Endless);
         assert_eq!(words(&shown)[..6], words("JOB SERVICE TASK WORKERS STATUS ADDED"));
         page.jobs.push(job(|_| {}));
-        let shown = job_list(&page, &Moments::at(T0));
+        let shown = job_list(&page, &Moments::at(T0), Room::Endless);
         let rows: Vec<_> = shown.lines().map(words).collect();
-        assert_eq!(rows[0], words("JOB SERVICE TASK WORKERS STATUS SCHEDULED FOR ADDED"));
+        assert_eq!(rows[0], words("JOB SERVICE TASK WORKERS STATUS DUE ADDED"));
         assert_eq!(rows[1], words("a1 demo echo all SCHEDULED - 2026-11-30 00:00:00Z (now)"));
         assert_eq!(
             rows[2],
             words("a1 demo echo all SCHEDULED 2026-11-30 00:05:00Z (in 5 min) 2026-11-30 00:00:00Z (now)")
         );
+    }
+
+    #[test]
+    fn a_list_fits_a_terminal() {
+        let full = |job: &mut Job| {
+            job.uuid = JobId::new("0190b1ec000070008000000000000000").expect("valid");
+            job.status = JobStatus::Completed;
+            job.workers_requested = Workers::List(vec!["core-1".into(), "core-2".into(), "core-3".into()]);
+            job.created_at = Some(Timestamp::from_seconds(T0.as_micros() / 1_000_000 - 12_345));
+        };
+        let mut page = JobPage { jobs: vec![job(full)], unreadable: Vec::new(), next: None };
+        let list = |page: &JobPage, columns: usize| {
+            let shown = job_list(page, &Moments::at(T0), Room::Characters(columns));
+            let shown = console::strip_ansi_codes(&shown).into_owned();
+            assert!(shown.lines().all(|line| line.chars().count() <= columns), "{shown}");
+            shown.lines().last().expect("a line").to_owned()
+        };
+        let uuid = page.jobs[0].uuid.clone();
+        assert_eq!(list(&page, 80), format!("{uuid}  demo     echo  core-1, c…  COMPLETED  in 5 min"));
+        assert_eq!(list(&page, 70), format!("{uuid}  demo     echo  COMPLETED  in 5 min"));
+        assert_eq!(list(&page, 60), format!("{uuid}  demo     echo  COMPLETED"));
+        assert_eq!(list(&page, 45), format!("{uuid}  COMPLETED"));
+        page.jobs[0].scheduled_for = None;
+        assert_eq!(list(&page, 80), format!("{uuid}  demo     echo  core-1, co…  COMPLETED  3 h ago"));
     }
 
     #[test]
@@ -269,7 +301,7 @@ mod tests {
             data: json(r#"{"worker": "w1"}"#),
             created_at: Some(T0),
         };
-        let shown = detail(&shown, Some(&[event]), &Moments::at(T0));
+        let shown = detail(&shown, Some(&[event]), &Moments::at(T0), Room::Endless);
         let shown = console::strip_ansi_codes(&shown);
         for line in [
             "start deadline  2026-11-30 00:06:00Z (in 6 min)",

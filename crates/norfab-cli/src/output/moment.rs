@@ -45,10 +45,10 @@ impl Moments {
         format!("{} ({})", self.absolute(at), self.relative(at))
     }
 
-    /// The same; a dash where there is no instant.
+    /// The same, then only how far away it is, then only about that: for places of different width.
     #[must_use]
-    pub(crate) fn show_or_dash(&self, at: Option<Timestamp>) -> String {
-        at.map_or_else(|| "-".to_owned(), |at| self.show(at))
+    pub(crate) fn forms(&self, at: Timestamp) -> [String; 3] {
+        [self.show(at), self.relative(at), self.distance(at, 1)]
     }
 
     /// An instant with its offset, to the second.
@@ -72,10 +72,14 @@ impl Moments {
     /// How far away an instant is: `in 5 min`, `3 h 20 min ago`, `now`.
     #[must_use]
     pub(crate) fn relative(&self, at: Timestamp) -> String {
+        self.distance(at, 2)
+    }
+
+    fn distance(&self, at: Timestamp, units: usize) -> String {
         match (rounded(at.since(self.now)), rounded(self.now.since(at))) {
             (0, 0) => "now".to_owned(),
-            (0, past) => format!("{} ago", length(past)),
-            (future, _) => format!("in {}", length(future)),
+            (0, past) => format!("{} ago", length(past, units)),
+            (future, _) => format!("in {}", length(future, units)),
         }
     }
 }
@@ -91,13 +95,13 @@ fn rounded(span: Duration) -> u64 {
     span.saturating_add(Duration::from_millis(500)).as_secs()
 }
 
-/// A length of time in its two largest units.
-fn length(seconds: u64) -> String {
+/// A length of time in its largest units, so many of them.
+fn length(seconds: u64, units: usize) -> String {
     const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)];
     let largest = UNITS.iter().position(|(_, size)| seconds >= *size).unwrap_or(UNITS.len() - 1);
     let mut rest = seconds;
     let mut parts = Vec::new();
-    for (name, size) in UNITS.iter().skip(largest).take(2) {
+    for (name, size) in UNITS.iter().skip(largest).take(units) {
         if rest / size > 0 {
             parts.push(format!("{} {name}", rest / size));
         }
@@ -137,6 +141,13 @@ mod tests {
     }
 
     #[test]
+    fn forms_for_places_of_different_width() {
+        let at = NOW.plus_seconds(5400);
+        let forms = ["2026-11-30 01:30:00Z (in 1 h 30 min)", "in 1 h 30 min", "in 1 h"];
+        assert_eq!(moments(UtcOffset::UTC).forms(at), forms);
+    }
+
+    #[test]
     fn fractions_round() {
         let near = Moments { now: NOW, zone: Zone::Fixed(UtcOffset::UTC) };
         assert_eq!(near.relative(Timestamp::from_micros(NOW.as_micros() + 2_999_000)), "in 3 s");
@@ -160,6 +171,5 @@ mod tests {
     #[test]
     fn the_end_of_the_calendar() {
         assert_eq!(moments(offset!(+14)).absolute(Timestamp::MAX), "9999-12-31 23:59:59Z");
-        assert_eq!(moments(offset!(UTC)).show_or_dash(None), "-");
     }
 }

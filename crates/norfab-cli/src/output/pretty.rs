@@ -2,6 +2,8 @@
 
 use norfab_client::Json;
 
+use super::Room;
+
 /// A text with its control characters made visible; line ends and tabs stay.
 #[must_use]
 pub(crate) fn plain(text: &str) -> String {
@@ -30,6 +32,36 @@ pub(crate) fn json(value: &Json) -> String {
 #[must_use]
 pub(crate) fn indent(text: &str, by: &str) -> String {
     text.lines().map(|line| format!("{by}{line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A text behind a label, broken between words to fit; its further lines begin below its first.
+#[must_use]
+pub(crate) fn hanging(label: &str, text: &str, room: Room) -> String {
+    /// With less than this a text is better broken by the terminal.
+    const LEAST: usize = 20;
+    let margin = console::measure_text_width(label);
+    let left = room.behind(margin);
+    let room = if left.holds(LEAST) { left } else { Room::Endless };
+    let lines: Vec<String> = text.lines().flat_map(|line| wrapped(line, room)).collect();
+    format!("{label}{}", lines.join(&format!("\n{}", " ".repeat(margin))))
+}
+
+/// A line in pieces that fit; a word that does not stays whole. What fits is left as it is.
+fn wrapped(line: &str, room: Room) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut filled = 0;
+    for word in line.split_inclusive(' ') {
+        let width = console::measure_text_width(word.trim_end());
+        if filled > 0 && !room.holds(filled + width) {
+            pieces.push(String::new());
+            filled = 0;
+        }
+        filled += console::measure_text_width(word);
+        if let Some(piece) = pieces.last_mut() {
+            piece.push_str(word);
+        }
+    }
+    pieces.iter().map(|piece| piece.trim_end().to_owned()).collect()
 }
 
 /// Lays valid JSON out anew, token by token, so that no number is read and written again.
@@ -113,5 +145,16 @@ mod tests {
         check(r#""one\ntwo""#, "one\ntwo");
         check(r#""\u001b[31mred\r\u0007""#, "\\u{1b}[31mred\\u{7}");
         assert_eq!(indent("a\nb", "  "), "  a\n  b");
+    }
+
+    #[test]
+    fn long_texts_break_between_words_below_their_beginning() {
+        let text = "one two three four five\nsix";
+        assert_eq!(hanging("at  ", text, Room::Endless), "at  one two three four five\n    six");
+        assert_eq!(hanging("at  ", text, Room::Characters(24)), "at  one two three four\n    five\n    six");
+        assert_eq!(hanging("at  ", text, Room::Characters(10)), "at  one two three four five\n    six");
+        let word = "x".repeat(30);
+        assert_eq!(hanging("", &format!("a {word} b"), Room::Characters(20)), format!("a\n{word}\nb"));
+        assert_eq!(hanging("at  ", "", Room::Endless), "at  ");
     }
 }

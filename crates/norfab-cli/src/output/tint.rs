@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 
-use comfy_table::{Cell, Color};
 use console::StyledObject;
 use norfab_client::JobStatus;
 
@@ -47,22 +46,6 @@ impl Tint {
             Self::Waiting => text.cyan(),
             Self::Quiet => text.dim(),
         }
-    }
-
-    /// The text as a cell of a table for stdout.
-    pub(crate) fn cell(self, text: impl ToString) -> Cell {
-        let cell = Cell::new(text);
-        if !console::colors_enabled() {
-            return cell;
-        }
-        cell.fg(match self {
-            Self::Good => Color::DarkGreen,
-            Self::Bad => Color::DarkRed,
-            Self::Notice => Color::DarkYellow,
-            Self::Active => Color::DarkBlue,
-            Self::Waiting => Color::DarkCyan,
-            Self::Quiet => Color::DarkGrey,
-        })
     }
 }
 

@@ -2,15 +2,17 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use norfab_client::{Client, Job, JobId, Outcome, Role, SystemClock};
-use norfab_loopback::{Loopback, LoopbackConfig};
+use norfab_loopback::{Loopback, LoopbackConfig, LoopbackError};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::TcpSocket;
 use tokio::process::{Child, ChildStderr, Command};
 
 /// Longer than anything here takes, also on a machine that is busy with something else.
@@ -146,10 +148,36 @@ pub(crate) fn at(folder: &Path, endpoint: &str, line: &[&str]) -> Command {
     command
 }
 
-/// An endpoint at which nobody listens.
-pub(crate) fn nowhere() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    format!("tcp://{}", listener.local_addr().expect("bound"))
+/// A port that is taken and at which nobody listens: whoever connects is refused, and no other test can get it.
+pub(crate) struct Nobody {
+    socket: TcpSocket,
+}
+
+impl Nobody {
+    pub(crate) fn listens() -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        Self { socket }
+    }
+
+    fn port(&self) -> u16 {
+        self.socket.local_addr().expect("bound").port()
+    }
+
+    pub(crate) fn endpoint(&self) -> String {
+        format!("tcp://127.0.0.1:{}", self.port())
+    }
+
+    /// A fabric at this port from now on; none if somebody else got it in this moment.
+    pub(crate) async fn give_way(self) -> Option<Loopback> {
+        let port = self.port();
+        drop(self);
+        match Loopback::start(LoopbackConfig::default().port(port), SystemClock).await {
+            Ok(fabric) => Some(fabric),
+            Err(LoopbackError::Bind { .. }) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// A running `norfab run`.

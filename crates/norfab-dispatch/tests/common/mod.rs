@@ -1,6 +1,7 @@
 //! A dispatcher on a clock moved by hand, with the test in the place of the fabric.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use norfab_dispatch::{Config, Control, Dispatcher, LinkState, ManualClock, Notice, Ports};
@@ -17,10 +18,14 @@ pub(crate) const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
 pub(crate) struct ScriptedBroker {
     sent: mpsc::UnboundedSender<Request>,
     inbound: mpsc::UnboundedReceiver<Inbound>,
+    full: Arc<AtomicBool>,
 }
 
 impl Broker for ScriptedBroker {
     async fn send(&mut self, request: Request) -> Result<(), BrokerError> {
+        if matches!(request, Request::Post(_)) && self.full.load(Ordering::SeqCst) {
+            return Err(BrokerError::Full);
+        }
         self.sent.send(request).map_err(|_| BrokerError::Closed)
     }
 
@@ -42,6 +47,7 @@ pub(crate) struct Bench<S> {
     pub(crate) notices: mpsc::UnboundedReceiver<Notice>,
     sent: mpsc::UnboundedReceiver<Request>,
     fabric: mpsc::UnboundedSender<Inbound>,
+    full: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
 
@@ -50,14 +56,15 @@ impl<S: Store> Bench<S> {
     pub(crate) fn start(store: Arc<S>, clock: ManualClock, config: Config) -> Self {
         let (sent_in, sent) = mpsc::unbounded_channel();
         let (fabric, inbound) = mpsc::unbounded_channel();
+        let full = Arc::new(AtomicBool::new(false));
         let ports = Ports {
             store: Arc::clone(&store),
-            broker: ScriptedBroker { sent: sent_in, inbound },
+            broker: ScriptedBroker { sent: sent_in, inbound, full: Arc::clone(&full) },
             clock: clock.clone(),
         };
         let (dispatcher, control, notices) = Dispatcher::new(ports, config);
         let task = tokio::spawn(dispatcher.run());
-        Self { store, clock, control, notices, sent, fabric, task }
+        Self { store, clock, control, notices, sent, fabric, full, task }
     }
 
     /// A running dispatcher whose link is up.
@@ -80,6 +87,16 @@ impl<S: Store> Bench<S> {
     pub(crate) async fn link_lost(&self) {
         self.say(Inbound::Connection(Connection::Lost("gone".into())));
         self.control.health().wait_for(|health| health.link != LinkState::Up).await.expect("the dispatcher runs");
+    }
+
+    /// Lets the queue for jobs be full, or not.
+    pub(crate) fn set_full(&self, full: bool) {
+        self.full.store(full, Ordering::SeqCst);
+    }
+
+    /// Lets the transport end for good.
+    pub(crate) fn end_transport(&mut self) {
+        self.fabric = mpsc::unbounded_channel().0;
     }
 
     pub(crate) fn say(&self, inbound: Inbound) {

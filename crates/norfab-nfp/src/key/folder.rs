@@ -16,6 +16,10 @@ const MAX_FILE: u64 = 64 * 1024;
 
 /// The folder of one client, `__norfab__/files/client/NAME`, as far as keys go: `private_keys/NAME.key_secret`,
 /// `public_keys/NAME.key` and `public_keys/broker.key`.
+///
+/// Folders that are missing are made: the client's own and `private_keys` for their owner only, those above, which belong
+/// to broker and workers as well, with the usual permissions. Folders that are there stay as they are. Key files are for
+/// their owner only. (All this where the system has permissions of that kind.)
 #[derive(Clone, Debug)]
 pub struct KeyFolder {
     folder: PathBuf,
@@ -68,7 +72,7 @@ impl KeyFolder {
             Some(pair) => pair,
             None => self.make(&secret)?,
         };
-        write_if_other(&self.public_file(), public_file_text(&pair.public()).as_bytes(), |text| {
+        self.write_if_other(&self.public_file(), public_file_text(&pair.public()).as_bytes(), |text| {
             parse_public_file(text) == Ok(pair.public())
         })?;
         Ok(pair)
@@ -97,7 +101,7 @@ impl KeyFolder {
             (None, Some(text)) => PublicKey::from_z85(text).map_err(|source| Error::SharedKey { source })?,
             (None, None) => return Err(Error::NoBrokerKey { path: path.to_owned() }),
         };
-        write_if_other(&copy, public_file_text(&key).as_bytes(), |text| parse_public_file(text) == Ok(key))?;
+        self.write_if_other(&copy, public_file_text(&key).as_bytes(), |text| parse_public_file(text) == Ok(key))?;
         Ok(key)
     }
 
@@ -113,6 +117,7 @@ impl KeyFolder {
     /// Whoever is first to put a pair in place wins; everybody then reads what is there.
     fn make(&self, secret: &Path) -> Result<KeyPair, Error> {
         let pair = KeyPair::generate();
+        self.make_folders()?;
         let written = write_file(secret, secret_file_text(&pair).as_bytes(), Place::Vacant)?;
         tracing::debug!(file = %secret.display(), "Made a key pair of this client");
         match written {
@@ -122,6 +127,35 @@ impl KeyFolder {
             }
         }
     }
+
+    fn write_if_other(&self, path: &Path, text: &[u8], is_same: impl FnOnce(&[u8]) -> bool) -> Result<(), Error> {
+        match read_key_file(path)? {
+            Some(Ok(old)) if is_same(&old) => Ok(()),
+            _ => {
+                self.make_folders()?;
+                write_file(path, text, Place::Any).map(|_| ())
+            }
+        }
+    }
+
+    fn make_folders(&self) -> Result<(), Error> {
+        let shared = self.folder.parent().unwrap_or(Path::new(""));
+        let folders = [
+            (shared, Access::Usual),
+            (&self.folder, Access::OwnerOnly),
+            (&self.folder.join("private_keys"), Access::OwnerOnly),
+            (&self.folder.join("public_keys"), Access::Usual),
+        ];
+        folders.into_iter().try_for_each(|(folder, access)| make_folder(folder, access).map_err(failed(folder, "made")))
+    }
+}
+
+/// Who may enter a folder that is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Whoever may by the process's umask.
+    Usual,
+    OwnerOnly,
 }
 
 /// Whether a file that is already there is replaced.
@@ -155,18 +189,8 @@ fn read_key_file(path: &Path) -> Result<Option<Result<Vec<u8>, KeyTextError>>, E
     Ok(Some(if fits { Ok(text) } else { Err(KeyTextError::TooLarge) }))
 }
 
-fn write_if_other(path: &Path, text: &[u8], is_same: impl FnOnce(&[u8]) -> bool) -> Result<(), Error> {
-    match read_key_file(path)? {
-        Some(Ok(old)) if is_same(&old) => Ok(()),
-        _ => write_file(path, text, Place::Any).map(|_| ()),
-    }
-}
-
 /// Writes a file beside its place and then moves it there, so that nobody ever reads half of one.
 fn write_file(path: &Path, text: &[u8], place: Place) -> Result<Placed, Error> {
-    if let Some(folder) = path.parent() {
-        make_private_folder(folder).map_err(failed(folder, "made"))?;
-    }
     let temporary = path.with_extension(format!("tmp-{}", random_hex()));
     let placed = write_new(&temporary, text).and_then(|()| put_in_place(&temporary, path, place));
     if !matches!(placed, Ok(Placed::Ours)) {
@@ -211,16 +235,24 @@ fn owner_only(options: &mut OpenOptions) {
 #[cfg(not(unix))]
 fn owner_only(_: &mut OpenOptions) {}
 
-fn make_private_folder(folder: &Path) -> io::Result<()> {
+/// Makes a folder and those above it, all with this access; one that is there stays as it is.
+fn make_folder(folder: &Path, access: Access) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
+    if access == Access::OwnerOnly {
+        owner_only_folder(&mut builder);
     }
     builder.create(folder)
 }
+
+#[cfg(unix)]
+fn owner_only_folder(builder: &mut DirBuilder) {
+    use std::os::unix::fs::DirBuilderExt;
+    builder.mode(0o700);
+}
+
+#[cfg(not(unix))]
+fn owner_only_folder(_: &mut DirBuilder) {}
 
 #[cfg(unix)]
 fn warn_if_readable_by_others(path: &Path) {
@@ -266,15 +298,61 @@ mod tests {
     }
 
     #[cfg(unix)]
+    fn mode(path: &Path) -> u32 {
+        use std::os::unix::fs::PermissionsExt;
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// The access to what is made, whichever key comes first; `shared` stands for what the umask leaves.
+    #[cfg(unix)]
+    fn check_access(make: impl FnOnce(&KeyFolder)) {
+        let root = tempfile::tempdir().unwrap();
+        let usual = root.path().join("usual");
+        fs::create_dir(&usual).unwrap();
+        let shared = mode(&usual);
+        let keys = KeyFolder::new(root.path().join("__norfab__/files/client/c1"), ClientName::new("c1").unwrap());
+        make(&keys);
+        for (path, expected) in [
+            ("__norfab__", shared),
+            ("__norfab__/files", shared),
+            ("__norfab__/files/client", shared),
+            ("__norfab__/files/client/c1", 0o700),
+            ("__norfab__/files/client/c1/private_keys", 0o700),
+            ("__norfab__/files/client/c1/public_keys", shared),
+        ] {
+            assert_eq!(mode(&root.path().join(path)), expected, "{path}");
+        }
+    }
+
+    #[cfg(unix)]
     #[test]
-    fn only_the_owner_may_read_them() {
+    fn only_the_owner_may_read_the_secret() {
+        check_access(|keys| {
+            keys.load_or_make().unwrap();
+            assert_eq!(mode(&keys.secret_file()), 0o600);
+        });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_shared_with_the_broker_stay_open_to_it() {
+        check_access(|keys| {
+            keys.broker_key(BrokerKeySource { broker_file: None, shared_key: Some(KEY) })
+                .unwrap_or_else(|error| panic!("{error}"));
+        });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_is_there_stays_as_it_is() {
         use std::os::unix::fs::PermissionsExt;
         let root = tempfile::tempdir().unwrap();
         let keys = folder(root.path());
+        let own = root.path().join("client/c1");
+        fs::create_dir_all(&own).unwrap();
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
         keys.load_or_make().unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&keys.secret_file()), 0o600);
-        assert_eq!(mode(keys.secret_file().parent().unwrap()), 0o700);
+        assert_eq!((mode(&own), mode(&own.join("private_keys"))), (0o755, 0o700));
     }
 
     #[test]

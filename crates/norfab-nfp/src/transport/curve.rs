@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use omq_tokio::{Message, MonitorEvent, MonitorRecvError, MonitorStream, Options, ReconnectPolicy, Socket, SocketType};
 
+use super::flight::Flight;
 use super::{Dialer, Endpoint, Inlet, Outlet};
 use crate::frame::Frames;
 use crate::key::{KeyPair, PublicKey};
@@ -16,7 +17,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longer than a socket lives without a connection: attempts are made here, not by the socket.
 const NEVER_BY_ITSELF: Duration = Duration::from_secs(3600);
 
-/// Messages that may wait inside the socket, in either direction; the rest waits outside, where bytes are counted.
+/// Messages that may wait inside the socket, in either direction; their bytes are counted here only on the way out.
 const SOCKET_QUEUE: u32 = 64;
 
 pub(super) struct CurveDialer {
@@ -76,7 +77,7 @@ impl Dialer for CurveDialer {
         let attempt = tokio::time::timeout(CONNECT_TIMEOUT, self.connect()).await;
         let (socket, generation) = attempt.unwrap_or_else(|_| Err("no handshake in time".to_owned()))?;
         let inlet = CurveInlet { socket: socket.clone(), generation };
-        Ok((CurveOutlet { socket }, inlet))
+        Ok((CurveOutlet { socket, flight: Flight::new() }, inlet))
     }
 
     fn refused(&self) -> String {
@@ -90,10 +91,12 @@ impl Dialer for CurveDialer {
 
 pub(super) struct CurveOutlet {
     socket: Socket,
+    flight: Flight,
 }
 
 impl Outlet for CurveOutlet {
     async fn send(&mut self, frames: Frames) -> Result<(), String> {
+        let frames = self.flight.board(frames).await;
         self.socket.send(Message::multipart(frames)).await.map_err(|error| error.to_string())
     }
 

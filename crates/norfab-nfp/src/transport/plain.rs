@@ -1,5 +1,6 @@
 //! Connections without security, on the `zeromq` crate. Its DEALER never connects again by itself and says only through
-//! its monitor that the peer has gone, so that each connection gets a socket of its own.
+//! its monitor that the peer has gone, so that each connection gets a socket of its own. It would queue 100,000 messages
+//! of any size, so that what it takes is limited here.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use zeromq::{
     SocketSend, ZmqMessage,
 };
 
+use super::flight::Flight;
 use super::{Dialer, Endpoint, Inlet, Outlet};
 use crate::frame::Frames;
 use crate::name::ClientName;
@@ -47,7 +49,8 @@ impl Dialer for PlainDialer {
         socket.connect(&self.endpoint.to_string()).await.map_err(|error| error.to_string())?;
         let backend = Arc::downgrade(&socket.backend());
         let (send, receive) = socket.split();
-        Ok((PlainOutlet { half: send, backend }, PlainInlet { half: receive, monitor: monitor.boxed() }))
+        let outlet = PlainOutlet { half: send, backend, flight: Flight::new() };
+        Ok((outlet, PlainInlet { half: receive, monitor: monitor.boxed() }))
     }
 
     fn refused(&self) -> String {
@@ -61,19 +64,19 @@ impl Dialer for PlainDialer {
 pub(super) struct PlainOutlet {
     half: DealerSendHalf,
     backend: Weak<dyn MultiPeerBackend>,
+    flight: Flight,
 }
 
 impl Outlet for PlainOutlet {
     async fn send(&mut self, frames: Frames) -> Result<(), String> {
-        let mut frames = frames.into_iter();
-        let mut message = ZmqMessage::from(frames.next().unwrap_or_default());
-        frames.for_each(|frame| message.push_back(frame.into()));
+        let frames = self.flight.board(frames).await;
+        let message = ZmqMessage::try_from(frames).map_err(|error| error.to_string())?;
         self.half.send(message).await.map_err(|error| error.to_string())
     }
 
     /// The socket's own task goes on writing what is queued after both halves are gone; the backend lives until it ends.
     async fn finish(self) {
-        let Self { half, backend } = self;
+        let Self { half, backend, .. } = self;
         drop(half);
         while backend.strong_count() > 0 {
             tokio::time::sleep(FLUSH_STEP).await;

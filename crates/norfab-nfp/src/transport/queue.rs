@@ -1,49 +1,64 @@
 //! A channel that is bounded in messages and in bytes, so that neither many small nor a few large messages fill the
 //! memory when one side does not keep up.
 
-use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-
-/// Bytes of one permit; a semaphore counts in `u32` steps.
-const UNIT: usize = 1024;
+use super::room::{Place, Room};
 
 /// The sending end.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender<T> {
-    channel: mpsc::Sender<(T, OwnedSemaphorePermit)>,
-    room: Arc<Semaphore>,
-    units: u32,
+    channel: mpsc::Sender<(T, Place)>,
+    room: Room,
 }
 
 /// The receiving end.
 #[derive(Debug)]
-pub(crate) struct Receiver<T>(mpsc::Receiver<(T, OwnedSemaphorePermit)>);
+pub(crate) struct Receiver<T>(mpsc::Receiver<(T, Place)>);
 
 /// The other end is gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
+/// Why a message was not put in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The other end is gone.
+    Closed,
+    /// There is no room at the moment.
+    Full,
+}
+
 /// A channel for at most `messages` messages of together about `bytes` bytes. A single larger message passes alone.
 pub(crate) fn bounded<T>(messages: usize, bytes: usize) -> (Sender<T>, Receiver<T>) {
-    let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1);
     let (sender, receiver) = mpsc::channel(messages.max(1));
-    (Sender { channel: sender, room: Arc::new(Semaphore::new(units as usize)), units }, Receiver(receiver))
+    (Sender { channel: sender, room: Room::new(bytes) }, Receiver(receiver))
 }
 
 impl<T> Sender<T> {
     /// Waits for room and puts the message in, which counts as `bytes` bytes. Nothing is put in when it is dropped while
     /// it waits.
     pub(crate) async fn send(&self, message: T, bytes: usize) -> Result<(), Closed> {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).clamp(1, self.units);
-        let room = Arc::clone(&self.room).acquire_many_owned(units);
         tokio::select! {
-            permit = room => {
-                let permit = permit.map_err(|_| Closed)?;
-                self.channel.send((message, permit)).await.map_err(|_| Closed)
+            place = self.room.place(bytes) => {
+                let place = place.ok_or(Closed)?;
+                self.channel.send((message, place)).await.map_err(|_| Closed)
             }
             () = self.channel.closed() => Err(Closed),
         }
+    }
+
+    /// Puts the message in, which counts as `bytes` bytes, if there is room now.
+    pub(crate) fn try_send(&self, message: T, bytes: usize) -> Result<(), Refused> {
+        if self.channel.is_closed() {
+            return Err(Refused::Closed);
+        }
+        let place = self.room.place_now(bytes).ok_or(Refused::Full)?;
+        self.channel.try_send((message, place)).map_err(|error| match error {
+            TrySendError::Full(_) => Refused::Full,
+            TrySendError::Closed(_) => Refused::Closed,
+        })
     }
 }
 
@@ -63,17 +78,20 @@ impl<T> Receiver<T> {
 mod tests {
     use futures_util::FutureExt;
 
+    use super::super::room::UNIT;
     use super::*;
 
+    /// Neither way of sending finds room.
     fn is_full(sender: &Sender<u8>, bytes: usize) -> bool {
-        sender.send(0, bytes).now_or_never().is_none()
+        let refused = sender.try_send(0, bytes) == Err(Refused::Full);
+        refused && sender.send(0, bytes).now_or_never().is_none()
     }
 
     #[tokio::test]
     async fn messages_are_bounded() {
         let (sender, mut receiver) = bounded(2, 1 << 20);
         sender.send(1, 10).await.unwrap();
-        sender.send(2, 10).await.unwrap();
+        sender.try_send(2, 10).unwrap();
         assert!(is_full(&sender, 10));
         assert_eq!(receiver.recv().await, Some(1));
         assert!(!is_full(&sender, 10));
@@ -82,10 +100,21 @@ mod tests {
     #[tokio::test]
     async fn bytes_are_bounded() {
         let (sender, mut receiver) = bounded(100, 10 * UNIT);
-        sender.send(1, 6 * UNIT).await.unwrap();
+        sender.try_send(1, 6 * UNIT).unwrap();
         assert!(is_full(&sender, 5 * UNIT));
         assert_eq!(receiver.try_recv(), Some(1));
         sender.send(2, 5 * UNIT).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_refused_takes_no_room() {
+        let (sender, mut receiver) = bounded(1, 10 * UNIT);
+        sender.try_send(1, UNIT).unwrap();
+        for _ in 0..20 {
+            assert!(is_full(&sender, 5 * UNIT));
+        }
+        assert_eq!(receiver.recv().await, Some(1));
+        sender.try_send(2, 10 * UNIT).unwrap();
     }
 
     #[tokio::test]
@@ -105,6 +134,7 @@ mod tests {
         let waiting = sender.send(2, UNIT);
         drop(receiver);
         assert_eq!(waiting.await, Err(Closed));
+        assert_eq!(sender.try_send(3, UNIT), Err(Refused::Closed));
         let (sender, mut receiver) = bounded::<u8>(1, UNIT);
         sender.send(1, 1).await.unwrap();
         drop(sender);

@@ -6,6 +6,9 @@ use std::time::Duration;
 use norfab_model::{Broker, Connection, Inbound, JobId, Json, Poll, Post, Request, Workers};
 use norfab_nfp::{ClientName, Endpoint, Frames, KeyPair, NfpBroker, PublicKey, Security};
 use omq_tokio::{CurveKeypair, Message, Options, Socket, SocketType};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 /// Longer than anything takes that works.
 pub(crate) const GENEROUS: Duration = Duration::from_secs(60);
@@ -94,6 +97,29 @@ impl Router {
     }
 }
 
+/// Something that greets and takes connections as a broker without security does, and then reads no more.
+pub(crate) async fn sleepy_broker() -> (Endpoint, JoinHandle<()>) {
+    const READY: &[u8] = b"\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06ROUTER";
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = Endpoint::parse(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
+    let task = tokio::spawn(async move {
+        let mut greeting = [0; 64];
+        greeting[..11].copy_from_slice(&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3]);
+        greeting[12..16].copy_from_slice(b"NULL");
+        let mut asleep = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(&greeting).await.unwrap();
+            // Who only looks is gone after the greeting.
+            if stream.read_exact(&mut [0; 64]).await.is_ok() {
+                stream.write_all(READY).await.unwrap();
+                asleep.push(stream);
+            }
+        }
+    });
+    (endpoint, task)
+}
+
 pub(crate) fn client(endpoint: Endpoint, security: Security) -> NfpBroker {
     NfpBroker::connect(endpoint, &ClientName::new("tester").unwrap(), security).unwrap()
 }
@@ -131,6 +157,10 @@ pub(crate) async fn trouble(client: &mut NfpBroker) -> String {
 
 pub(crate) fn id(number: usize) -> JobId {
     JobId::new(format!("{number:032x}")).unwrap()
+}
+
+pub(crate) fn question(number: usize) -> Request {
+    Request::Mmi { id: id(number), task: "show_workers".to_owned(), kwargs: Json::empty_object() }
 }
 
 pub(crate) fn get(number: usize) -> Request {

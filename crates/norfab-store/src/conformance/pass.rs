@@ -5,7 +5,7 @@ use norfab_model::{Job, JobStatus, Json, Link, NextDue, Post, Recovered, Scope, 
 use super::Database;
 use super::support::{
     MICRO, START, accepted, add, add_as, at, claim, detail, find, id, in_status, job, json, messages, names, only,
-    result, stored, tell,
+    pass_ends, result, stored, tell,
 };
 
 fn ids(jobs: &[Job]) -> Vec<&str> {
@@ -121,6 +121,34 @@ pub(super) async fn claimed_jobs_are_not_claimed_again(database: &impl Database)
     add(&store, START, job().at(at(60))).await;
     assert_eq!(store.job_claim(START, &Scope::All, 10).await.expect("claims").posts.len(), 1);
     assert_eq!(other.job_claim(START, &Scope::All, 10).await.expect("claims"), norfab_model::Claimed::default());
+}
+
+pub(super) async fn a_claim_that_was_taken_back_is_as_if_never_made(database: &impl Database) {
+    let store = database.open().await;
+    let uuid = add(&store, START, job().workers(Workers::Any)).await.uuid;
+    let before = find(&store, &uuid).await;
+    claim(&store, at(1), &uuid).await;
+    store.job_unclaim(at(2), std::slice::from_ref(&uuid)).await.expect("the claim is taken back");
+    assert_eq!(find(&store, &uuid).await, before);
+    // One that may have been sent before keeps its target, and what is known of the earlier POST.
+    claim(&store, at(3), &uuid).await;
+    store.job_recover(at(4), &Scope::All).await.expect("it recovers");
+    claim(&store, at(5), &uuid).await;
+    store.job_unclaim(at(6), std::slice::from_ref(&uuid)).await.expect("the claim is taken back");
+    let again = find(&store, &uuid).await;
+    assert_eq!((again.status, again.posts_sent, again.dispatch_target), (JobStatus::New, 1, Some(Workers::Any)));
+    claim(&store, at(7), &uuid).await;
+}
+
+pub(super) async fn only_claims_are_taken_back(database: &impl Database) {
+    let store = database.open().await;
+    for status in JobStatus::ALL.into_iter().filter(|status| *status != JobStatus::Submitting) {
+        let uuid = in_status(&store, status).await;
+        let before = find(&store, &uuid).await;
+        store.job_unclaim(at(5), &[uuid.clone(), id("nobody")]).await.expect("answers");
+        assert_eq!(find(&store, &uuid).await, before);
+    }
+    store.job_unclaim(at(5), &[]).await.expect("answers");
 }
 
 pub(super) async fn jobs_expire_at_their_deadline(database: &impl Database) {
@@ -262,6 +290,51 @@ pub(super) async fn next_due_tells_the_nearest_of_each_kind(database: &impl Data
     assert_eq!(next().await.polled, Some(at(9)));
     tell(&store, at(10), &uuid, vec![result("w1", "{}")]).await;
     assert_eq!(next().await, waiting);
+}
+
+pub(super) async fn nothing_is_due_after_a_pass(database: &impl Database) {
+    let store = database.open().await;
+    for status in JobStatus::ALL {
+        in_status(&store, status).await;
+    }
+    for number in 0..12_i64 {
+        let new = add_as(&store, START, &format!("new-{number}"), job().timeout(30 + number.unsigned_abs())).await;
+        let delayed = job().at(at(number * 10)).timeout(20);
+        let delayed = if number % 2 == 0 { delayed.grace(1 + number.unsigned_abs()) } else { delayed };
+        add_as(&store, START, &format!("delayed-{number}"), delayed).await;
+        if number % 3 == 0 {
+            claim(&store, START, &new.uuid).await;
+            tell(&store, START, &new.uuid, vec![stored("w1")]).await;
+        }
+    }
+    let guest = Scope::Jobs((0..4).map(|number| id(&format!("delayed-{number}"))).collect());
+    for second in 0..150 {
+        let now = if second % 2 == 0 { at(second) } else { at(second).saturating_add(MICRO) };
+        let link = if second % 7 < 3 { Link::Up } else { Link::Down };
+        pass_ends(&store, &guest, now, link).await;
+        pass_ends(&store, &Scope::All, now, link).await;
+    }
+}
+
+pub(super) async fn a_claim_is_bounded_by_its_payloads(database: &impl Database) {
+    let store = database.open().await;
+    let large = json(&format!("{{\"text\":\"{}\"}}", "x".repeat(15 << 20)));
+    for number in 0..6 {
+        add_as(&store, START, &format!("large-{number}"), job().kwargs(large.clone())).await;
+    }
+    let (mut claimed, mut calls) = (Vec::new(), 0);
+    loop {
+        let batch = store.job_claim(at(1), &Scope::All, 100).await.expect("the store claims");
+        let bytes: usize = batch.posts.iter().map(|post| post.kwargs.as_str().len()).sum();
+        assert!(!batch.posts.is_empty() && bytes < (64 << 20) + (16 << 20), "{bytes}");
+        claimed.extend(batch.posts.into_iter().map(|post| post.job.to_string()));
+        calls += 1;
+        if !batch.more {
+            break;
+        }
+    }
+    assert_eq!(claimed, (0..6).map(|number| format!("large-{number}")).collect::<Vec<_>>());
+    assert!(calls > 1, "all of it came at once");
 }
 
 pub(super) async fn a_guest_serves_its_own_jobs_only(database: &impl Database) {

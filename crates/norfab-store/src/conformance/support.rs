@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use norfab_model::{
-    FabricEvent, FabricEventKind, InputRequest, Interval, Job, JobDetail, JobId, JobStatus, Json, Limits, Link,
-    Materialize, Materialized, NewJob, NewSchedule, Reply, ReplyKind, Schedule, ScheduleId, ScheduleKey, ScheduleStore,
-    Scope, Store, Timestamp, Trigger, ValidJob, ValidSchedule, Workers,
+    Claimed, FabricEvent, FabricEventKind, InputRequest, Interval, Job, JobDetail, JobId, JobStatus, Json, Limits,
+    Link, Materialize, Materialized, NewJob, NewSchedule, Released, Reply, ReplyKind, Schedule, ScheduleId,
+    ScheduleKey, ScheduleStore, Scope, Store, Timestamp, Trigger, ValidJob, ValidSchedule, Workers,
 };
 
 /// When every case begins.
@@ -113,6 +113,34 @@ pub(super) async fn tell(
 pub(super) async fn claim(store: &impl Store, now: Timestamp, job: &JobId) {
     let claimed = store.job_claim(now, &only(job), 10).await.expect("the store claims");
     assert_eq!(claimed.posts.len(), 1, "{job} is claimed");
+}
+
+/// What a dispatcher does with a scope at one instant, each step until it gives nothing more.
+async fn every_step(store: &impl Store, scope: &Scope, now: Timestamp, link: Link, before: Timestamp) {
+    loop {
+        let outcome = store.job_release_due(now, scope, link).await.expect("the store looks");
+        if outcome == Released::default() {
+            break;
+        }
+    }
+    while !store.job_expire_due(now, scope).await.expect("the store looks").is_empty() {}
+    if link == Link::Down {
+        return;
+    }
+    while store.job_claim(now, scope, 1000).await.expect("the store claims") != Claimed::default() {}
+    while !store.job_take_polls(now, scope, before, 1000).await.expect("the store looks").is_empty() {}
+}
+
+pub(super) async fn pass_ends(store: &impl Store, scope: &Scope, now: Timestamp, link: Link) {
+    let before = now.saturating_sub(Duration::from_secs(10));
+    every_step(store, scope, now, link, before).await;
+    let due = store.job_next_due(scope).await.expect("the store tells what is due");
+    let later = |at: Option<Timestamp>| at.is_none_or(|at| at > now);
+    assert!(due.miss.is_none_or(|at| at >= now) && later(due.expire), "at {now}, link {link:?}: {due:?}");
+    if link == Link::Up {
+        let polled = due.polled.is_none_or(|at| at > before);
+        assert!(later(due.release) && later(due.send) && polled, "at {now}: {due:?}");
+    }
 }
 
 /// Adds a job that is in this status at the start time.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use norfab_model::{
     Applied, AppliedReplies, Job, JobCursor, JobEvent, JobFilter, JobId, JobPage, Json, Link, Reply, Results,
-    ScheduleId, Scope, StoreError, Timestamp,
+    ScheduleId, Scope, StoreError, StoredAnswer, Timestamp,
 };
 
 use super::schedule::ScheduleRow;
@@ -19,6 +19,8 @@ pub(super) struct Data {
     pub(super) events: Vec<JobEvent>,
     /// By row number, as the jobs are.
     pub(super) schedules: BTreeMap<i64, ScheduleRow>,
+    /// Answers that wait to be sent, the oldest first.
+    pub(super) answers: Vec<StoredAnswer>,
     /// Changes by any handle.
     pub(super) changes: i64,
     /// Whether the handle that holds the data has changed anything.
@@ -177,6 +179,24 @@ impl Data {
             }
         }
         Applied { job: fold.job, events: fold.events, fetch: fold.fetch, changed }
+    }
+
+    /// Takes answers of these jobs out, at most `limit` whose question is still open.
+    pub(super) fn take_answers(&mut self, scope: &Scope, limit: usize) -> Vec<StoredAnswer> {
+        let mut taken = Vec::new();
+        let (mut left, waiting) = (Vec::new(), std::mem::take(&mut self.answers));
+        let before = waiting.len();
+        for answer in waiting {
+            let job = self.row(&answer.job).map(|row| &row.job).filter(|job| in_scope(scope, job));
+            match job.filter(|_| taken.len() < limit) {
+                None => left.push(answer),
+                Some(job) if transition::awaits(job, &answer.worker, &answer.answer) => taken.push(answer),
+                Some(_) => {}
+            }
+        }
+        self.touched |= left.len() < before;
+        self.answers = left;
+        taken
     }
 
     pub(super) fn list(&self, filter: &JobFilter) -> JobPage {

@@ -62,7 +62,7 @@ pub(super) async fn prepare(path: &Path, connection: &mut SqliteConnection) -> R
     let mut legacy = Model::make(Some(LEGACY)).await.map_err(failed)?;
     let mut model = Model::make(None).await.map_err(failed)?;
     let mut adopted = Vec::new();
-    for table in ["jobs", "events", SCHEDULES, "norfab_settings"] {
+    for table in ["jobs", "events", SCHEDULES, "input_answers", "norfab_settings"] {
         let actual = columns(connection, table).await.map_err(failed)?;
         if actual.is_empty() {
             continue;

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use sqlx::error::BoxDynError;
+
 /// What went wrong while a job database was opened, inspected or migrated. The file is as it was before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -73,7 +75,7 @@ pub enum StoreOpenError {
         path: PathBuf,
         /// What SQLite says.
         #[source]
-        source: sqlx::Error,
+        source: BoxDynError,
     },
     /// The file cannot be made or read.
     #[error("cannot {doing} the database {}", path.display())]
@@ -95,7 +97,7 @@ pub enum StoreOpenError {
         path: PathBuf,
         /// The cause.
         #[source]
-        source: sqlx::Error,
+        source: BoxDynError,
     },
 }
 
@@ -104,12 +106,25 @@ impl StoreOpenError {
     pub(super) fn of(doing: &'static str, path: &Path, source: sqlx::Error) -> Self {
         let path = path.to_owned();
         if is_busy(&source) {
-            return Self::Locked { path, source };
+            return Self::Locked { path, source: cause(source) };
         }
         match code(&source) {
             Some(26) => Self::NotADatabase { path },
-            _ => Self::Sqlite { doing, path, source },
+            _ => Self::Sqlite { doing, path, source: cause(source) },
         }
+    }
+}
+
+/// An error of sqlx as the source of another one. Its own text repeats what its sources say, so these are left out; of
+/// SQLite's errors only what SQLite says remains.
+pub(super) fn cause(error: sqlx::Error) -> BoxDynError {
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Told(sqlx::Error);
+
+    match error {
+        sqlx::Error::Database(error) => error.into_error(),
+        other => Told(other).into(),
     }
 }
 

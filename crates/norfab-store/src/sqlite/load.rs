@@ -157,11 +157,11 @@ pub(super) async fn fail_unreadable(
 }
 
 /// An instant that one statement looks up, to be waited for: one between two microseconds becomes the later one, or who
-/// wakes at it would find nothing to do yet.
-pub(super) fn not_before(cell: &Cell, doing: &'static str) -> Result<Option<Timestamp>, StoreError> {
-    let instant = cell.instant().map_err(storage(doing))?;
-    Ok(instant.map(|at| match cell {
+/// wakes at it would find nothing to do yet. What is no instant is due already: the epoch.
+pub(super) fn not_before(cell: &Cell) -> Option<Timestamp> {
+    let Ok(instant) = cell.instant() else { return Some(Timestamp::EPOCH) };
+    instant.map(|at| match cell {
         Cell::Real(seconds) if at.as_seconds_f64() < *seconds => at.saturating_add(Duration::from_micros(1)),
         _ => at,
-    }))
+    })
 }

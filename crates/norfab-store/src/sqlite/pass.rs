@@ -2,16 +2,16 @@
 //! pure steps, and writes all of them with one statement.
 
 use norfab_model::{
-    Claimed, Job, JobEvent, JobStatus, Link, NextDue, Poll, Recovered, Released, Scope, StoreError, Timestamp,
+    Claimed, Job, JobEvent, JobId, JobStatus, Link, NextDue, Poll, Post, Recovered, Released, Scope, StoreError,
+    Timestamp,
 };
 
 use super::encode;
 use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted, fail_unreadable};
-use super::row::Cell;
 use super::schedule::count_failed_in_tx;
-use super::{Shared, scope_parameter, storage};
-use crate::transition::{self, BATCH};
+use super::{Shared, select, storage};
+use crate::transition::{self, BATCH, MOST_CLAIMED_BYTES};
 
 pub(super) async fn job_release_due(
     shared: &Shared,
@@ -21,12 +21,7 @@ pub(super) async fn job_release_due(
 ) -> Result<Released, StoreError> {
     const DOING: &str = "release delayed jobs";
     let mut tx = shared.write(DOING).await?;
-    let (seconds, scope) = (now.as_seconds_f64(), scope_parameter(scope).map_err(storage(DOING))?);
-    let rows = match link {
-        Link::Up => sqlx::query_file_scalar!("sql/job/due.sql", seconds, scope, BATCH).fetch_all(&mut *tx).await,
-        Link::Down => sqlx::query_file_scalar!("sql/job/overdue.sql", seconds, scope, BATCH).fetch_all(&mut *tx).await,
-    };
-    let rows = rows.map_err(storage(DOING))?;
+    let rows = select::due(&mut tx, now, scope, link, BATCH, DOING).await?;
     if rows.is_empty() {
         return Ok(Released::default());
     }
@@ -59,11 +54,7 @@ fn jobs(steps: Vec<Step>) -> Vec<Job> {
 pub(super) async fn job_expire_due(shared: &Shared, now: Timestamp, scope: &Scope) -> Result<Vec<Job>, StoreError> {
     const DOING: &str = "expire jobs";
     let mut tx = shared.write(DOING).await?;
-    let (seconds, scope) = (now.as_seconds_f64(), scope_parameter(scope).map_err(storage(DOING))?);
-    let rows = sqlx::query_file_scalar!("sql/job/to_expire.sql", seconds, scope, BATCH)
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(storage(DOING))?;
+    let rows = select::fitting(&select::to_expire(&mut tx, now, scope, BATCH, DOING).await?);
     if rows.is_empty() {
         return Ok(Vec::new());
     }
@@ -100,36 +91,19 @@ pub(super) async fn job_claim(
 ) -> Result<Claimed, StoreError> {
     const DOING: &str = "claim jobs";
     let mut tx = shared.write(DOING).await?;
-    let (seconds, scope) = (now.as_seconds_f64(), scope_parameter(scope).map_err(storage(DOING))?);
     // One more than asked for shows whether more wait.
-    let mut rows = sqlx::query_file_scalar!("sql/job/to_claim.sql", seconds, scope, i64::from(limit) + 1)
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(storage(DOING))?;
-    let more = rows.len() > limit as usize;
-    rows.truncate(limit as usize);
+    let mut found = select::to_claim(&mut tx, now, scope, limit.saturating_add(1), DOING).await?;
+    let waiting = found.len();
+    found.truncate(limit as usize);
+    let rows = select::fitting(&found);
     if rows.is_empty() {
-        return Ok(Claimed { more, ..Claimed::default() });
+        return Ok(Claimed { more: waiting > 0, ..Claimed::default() });
     }
     let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
     let wanted = Wanted::rows(&rows).map_err(storage(DOING))?.with_arguments();
     let (mut steps, unreadable) = load::steps(wanted.load(&mut tx).await.map_err(storage(DOING))?);
     load::in_order(&mut steps, &rows);
-    let (mut claimed, mut failed, mut posts, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for mut step in steps {
-        let args = shared.payloads.args(&step.row.args);
-        match args.and_then(|args| Ok((args, shared.payloads.kwargs(&step.row.kwargs)?))) {
-            Ok((args, kwargs)) => {
-                transition::claim(&mut step.job, now);
-                posts.push(transition::post(&step.job, args, kwargs));
-                claimed.push(step);
-            }
-            Err(error) => {
-                events.push(transition::fail_unreadable(&mut step.job, now, &error.to_string()));
-                failed.push(step);
-            }
-        }
-    }
+    let Claims { claimed, failed, posts, mut events, left } = claim_steps(shared, now, steps);
     let changes = load::changes(&claimed, &local).map_err(storage(DOING))?;
     let outcome = sqlx::query_file!("sql/job/claim.sql", changes).execute(&mut *tx).await;
     load::all_written(&outcome.map_err(storage(DOING))?, claimed.len(), DOING)?;
@@ -139,7 +113,43 @@ pub(super) async fn job_claim(
     fail_unreadable(&mut tx, now, &local, &unreadable, DOING).await?;
     event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
     tx.commit().await.map_err(storage(DOING))?;
-    Ok(Claimed { posts, failed: jobs(failed), more })
+    Ok(Claimed { posts, failed: jobs(failed), more: left > 0 || waiting > rows.len() })
+}
+
+/// What jobs that may be claimed come to.
+#[derive(Default)]
+struct Claims {
+    claimed: Vec<Step>,
+    failed: Vec<Step>,
+    posts: Vec<Post>,
+    events: Vec<JobEvent>,
+    /// How many stay NEW, as the payloads of those before them are large enough for one call.
+    left: usize,
+}
+
+fn claim_steps(shared: &Shared, now: Timestamp, steps: Vec<Step>) -> Claims {
+    let mut claims = Claims::default();
+    let mut bytes = 0_usize;
+    for mut step in steps {
+        if bytes >= MOST_CLAIMED_BYTES {
+            claims.left += 1;
+            continue;
+        }
+        let args = shared.payloads.args(&step.row.args);
+        match args.and_then(|args| Ok((args, shared.payloads.kwargs(&step.row.kwargs)?))) {
+            Ok((args, kwargs)) => {
+                bytes = bytes.saturating_add(args.as_str().len()).saturating_add(kwargs.as_str().len());
+                transition::claim(&mut step.job, now);
+                claims.posts.push(transition::post(&step.job, args, kwargs));
+                claims.claimed.push(step);
+            }
+            Err(error) => {
+                claims.events.push(transition::fail_unreadable(&mut step.job, now, &error.to_string()));
+                claims.failed.push(step);
+            }
+        }
+    }
+    claims
 }
 
 pub(super) async fn job_take_polls(
@@ -151,61 +161,61 @@ pub(super) async fn job_take_polls(
 ) -> Result<Vec<Poll>, StoreError> {
     const DOING: &str = "choose jobs to ask for";
     let mut tx = shared.write(DOING).await?;
-    let (seconds, scope) = (before.as_seconds_f64(), scope_parameter(scope).map_err(storage(DOING))?);
-    let rows = sqlx::query_file_scalar!("sql/job/to_poll.sql", seconds, scope, limit)
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(storage(DOING))?;
+    let rows = select::to_poll(&mut tx, before, scope, limit, DOING).await?;
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    let (numbers, seconds) = (encode::array(&rows).map_err(storage(DOING))?, now.as_seconds_f64());
-    sqlx::query_file!("sql/job/take_polls.sql", numbers, seconds).execute(&mut *tx).await.map_err(storage(DOING))?;
+    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
     let loaded = Wanted::rows(&rows).map_err(storage(DOING))?.load(&mut tx).await.map_err(storage(DOING))?;
-    tx.commit().await.map_err(storage(DOING))?;
-    // A row that cannot be read has been put off like the others; its deadline will end it.
-    let (mut steps, _) = load::steps(loaded);
+    let (mut steps, unreadable) = load::steps(loaded);
     load::in_order(&mut steps, &rows);
+    let numbers: Vec<i64> = steps.iter().map(|step| step.row.row).collect();
+    let (numbers, seconds) = (encode::array(&numbers).map_err(storage(DOING))?, now.as_seconds_f64());
+    sqlx::query_file!("sql/job/take_polls.sql", numbers, seconds).execute(&mut *tx).await.map_err(storage(DOING))?;
+    fail_unreadable(&mut tx, now, &local, &unreadable, DOING).await?;
+    tx.commit().await.map_err(storage(DOING))?;
     Ok(steps.iter().map(|step| transition::poll(&step.job)).collect())
 }
 
 pub(super) async fn job_recover(shared: &Shared, now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
     const DOING: &str = "recover jobs";
     let mut tx = shared.write(DOING).await?;
-    let scope = scope_parameter(scope).map_err(storage(DOING))?;
     let deadline = now.plus_seconds(600).as_seconds_f64();
-    let requeued = sqlx::query_file!("sql/job/recover.sql", scope).execute(&mut *tx).await.map_err(storage(DOING))?;
-    let in_flight = sqlx::query_file!("sql/job/recover_polls.sql", scope, deadline)
-        .execute(&mut *tx)
-        .await
-        .map_err(storage(DOING))?;
+    let (requeue, ask) = match scope {
+        Scope::All => {
+            (sqlx::query_file!("sql/job/recover.sql"), sqlx::query_file!("sql/job/recover_polls.sql", deadline))
+        }
+        Scope::Jobs(jobs) => {
+            let jobs = encode::ids(jobs).map_err(storage(DOING))?;
+            (
+                sqlx::query_file!("sql/guest/recover.sql", jobs),
+                sqlx::query_file!("sql/guest/recover_polls.sql", jobs, deadline),
+            )
+        }
+    };
+    let requeued = requeue.execute(&mut *tx).await.map_err(storage(DOING))?;
+    let in_flight = ask.execute(&mut *tx).await.map_err(storage(DOING))?;
     tx.commit().await.map_err(storage(DOING))?;
     Ok(Recovered { requeued: requeued.rows_affected(), in_flight: in_flight.rows_affected() })
 }
 
-/// What `sql/job/next_due.sql` returns.
-struct Due {
-    release: Cell,
-    miss: Cell,
-    expire: Cell,
-    send: Cell,
-    polled: Cell,
+pub(super) async fn job_unclaim(shared: &Shared, ids: &[JobId]) -> Result<(), StoreError> {
+    const DOING: &str = "take claims back";
+    let mut tx = shared.write(DOING).await?;
+    let ids = encode::ids(ids).map_err(storage(DOING))?;
+    sqlx::query_file!("sql/job/unclaim.sql", ids).execute(&mut *tx).await.map_err(storage(DOING))?;
+    tx.commit().await.map_err(storage(DOING))
 }
 
 pub(super) async fn job_next_due(shared: &Shared, scope: &Scope) -> Result<NextDue, StoreError> {
     const DOING: &str = "look for what is due next";
     let mut connection = shared.read(DOING).await?;
-    let scope = scope_parameter(scope).map_err(storage(DOING))?;
-    let due = sqlx::query_file_as!(Due, "sql/job/next_due.sql", scope)
-        .fetch_one(&mut *connection)
-        .await
-        .map_err(storage(DOING))?;
-    let at = |cell: &Cell| load::not_before(cell, DOING);
+    let due = select::next_due(&mut connection, scope, DOING).await?;
     Ok(NextDue {
-        release: at(&due.release)?,
-        miss: at(&due.miss)?,
-        expire: at(&due.expire)?,
-        send: at(&due.send)?,
-        polled: at(&due.polled)?,
+        release: load::not_before(&due.release),
+        miss: load::not_before(&due.miss),
+        expire: load::not_before(&due.expire),
+        send: load::not_before(&due.send),
+        polled: load::not_before(&due.polled),
     })
 }

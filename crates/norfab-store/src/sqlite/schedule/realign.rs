@@ -14,7 +14,7 @@ pub(super) async fn schedule_next_due(shared: &Shared) -> Result<Option<Timestam
         .fetch_optional(&mut *connection)
         .await
         .map_err(storage(DOING))?;
-    due.map_or(Ok(None), |due| load::not_before(&due, DOING))
+    Ok(due.and_then(|due| load::not_before(&due)))
 }
 
 pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<Vec<Realigned>, StoreError> {
