@@ -44,17 +44,6 @@ pub(crate) fn added(job: &Job, now: Timestamp) -> Option<JobEvent> {
     })
 }
 
-/// What is noted of the MISSED job that stands for occurrences beyond their grace.
-pub(crate) fn missed_occurrences(job: &Job, now: Timestamp, missed: &MissedJobs) -> JobEvent {
-    event(&job.uuid, now, "WARNING", &missed.to_string())
-}
-
-/// The schedule of a job that has ended and was not ended `before`, when that counts as a failed run.
-pub(crate) fn failed_run<'a>(before: JobStatus, job: &'a Job, results: &Results) -> Option<&'a ScheduleId> {
-    let schedule = job.schedule_id.as_ref().filter(|_| !before.is_terminal())?;
-    run_failed(job.status, results.values()).then_some(schedule)
-}
-
 /// Releases a delayed job that is due while the link is up, or marks it missed when its start deadline has passed,
 /// whenever it was meant to start.
 pub(crate) fn release(job: &mut Job, now: Timestamp, link: Link) -> Option<JobEvent> {
@@ -199,6 +188,17 @@ pub(crate) fn give_up(job: &mut Job, now: Timestamp, reason: &str) -> Option<Job
     job.errors.push(reason.to_owned());
     end(job, JobStatus::Failed, now);
     Some(event(&job.uuid, now, "ERROR", &format!("gave up: {reason}")))
+}
+
+/// What is noted of the MISSED job that stands for occurrences beyond their grace.
+pub(crate) fn missed_occurrences(job: &Job, now: Timestamp, missed: &MissedJobs) -> JobEvent {
+    event(&job.uuid, now, "WARNING", &missed.to_string())
+}
+
+/// The schedule of a job that has ended and was not ended `before`, when that counts as a failed run.
+pub(crate) fn failed_run<'a>(before: JobStatus, job: &'a Job, results: &Results) -> Option<&'a ScheduleId> {
+    let schedule = job.schedule_id.as_ref().filter(|_| !before.is_terminal())?;
+    run_failed(job.status, results.values()).then_some(schedule)
 }
 
 /// The results of a job as they are stored, or why they cannot be read.
