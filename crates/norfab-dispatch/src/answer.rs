@@ -1,6 +1,6 @@
 //! Answers to questions that other processes left in the store: only the process that dispatches speaks to workers.
 
-use norfab_model::{Broker, Clock, Link, Request, Store, StoreError, StoredAnswer, Timestamp};
+use norfab_model::{Broker, Clock, Link, Request, ScheduleStore, Store, StoreError, StoredAnswer, Timestamp};
 
 use crate::Dispatcher;
 use crate::dispatcher::Answers;
@@ -8,7 +8,7 @@ use crate::dispatcher::Answers;
 /// How many answers are sent in one go.
 const AT_ONCE: u32 = 100;
 
-impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Sends the answers that wait. One that the queue to the broker has no room for goes back into the store.
     pub(crate) async fn send_answers(&mut self, now: Timestamp) -> Result<(), StoreError> {
         if self.answers == Answers::Sent || self.link.link() == Link::Down {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use norfab_model::Scope;
+use norfab_model::{Limits, Scope};
 
 /// What a dispatcher can be told. The defaults suit a fabric of any size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,12 @@ pub struct Config {
     pub poll_batch: u32,
     /// How many messages are applied in one transaction at the most. Default 1,000.
     pub reply_batch: usize,
+    /// How many jobs a pass makes of long backlogs, beyond the first of each schedule: 1 to 10,000. Default 100.
+    pub catch_up_limit: u32,
+    /// How many due schedules are looked at in one transaction. Default 1,000.
+    pub schedule_batch: u32,
+    /// What a schedule must keep to when its occurrences become jobs, forbidden tasks included.
+    pub limits: Limits,
     /// The longest pause between attempts while the database fails. Default 30 s.
     pub longest_pause: Duration,
 }
@@ -36,6 +42,9 @@ impl Default for Config {
             window: 500,
             poll_batch: 500,
             reply_batch: 1000,
+            catch_up_limit: 100,
+            schedule_batch: 1000,
+            limits: Limits::default(),
             longest_pause: Duration::from_secs(30),
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use norfab_model::{
-    Broker, Clock, Connection, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Request, Scope, Store, StoreError,
-    Timestamp,
+    Broker, Clock, Connection, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Request, ScheduleStore, Scope,
+    Store, StoreError, Timestamp,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -52,6 +52,10 @@ pub struct Dispatcher<S, B, C> {
     pub(crate) recovery: Recovery,
     /// The nearest instants; None when they must be asked for.
     pub(crate) due: Option<NextDue>,
+    /// When a schedule is due next, or that none is; None when it must be asked for.
+    pub(crate) schedule_due: Option<Option<Timestamp>>,
+    /// Whether the schedules' cursors fit the clock.
+    pub(crate) cursors: Cursors,
     /// Whether this pass has changed anything.
     pub(crate) progress: bool,
     /// The queue to the broker was full: no new job before this.
@@ -80,6 +84,13 @@ pub(crate) enum Recovery {
     Done,
 }
 
+/// Whether the cursors of the schedules were looked at since the start, or since the clock last went back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cursors {
+    Unknown,
+    Aligned,
+}
+
 /// Whether answers to questions, given by other processes, may wait in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answers {
@@ -93,7 +104,7 @@ const INBOX_LIMIT: usize = 10_000;
 /// How long a pass waits that finds something due and cannot do it: what stands in its way is not known.
 const STUCK_PAUSE: Duration = Duration::from_secs(1);
 
-impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// A dispatcher, the handle to speak to it, and what it tells. It does nothing until it is run.
     #[must_use]
     pub fn new(ports: Ports<S, B, C>, config: Config) -> (Self, Control, mpsc::UnboundedReceiver<Notice>) {
@@ -118,6 +129,8 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
             fetch: Vec::new(),
             recovery: Recovery::Needed,
             due: None,
+            schedule_due: None,
+            cursors: Cursors::Unknown,
             progress: false,
             send_after: None,
             answers: Answers::MayWait,
@@ -159,7 +172,8 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         if now < self.last_now {
             tracing::warn!("The clock went back from {} to {now}", self.last_now);
             self.link.clock_went_back(now);
-            self.due = None;
+            self.forget_instants();
+            self.cursors = Cursors::Unknown;
             self.next_look = now;
         }
         self.last_now = now;
@@ -185,7 +199,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 wake
             }
             Err(error) => {
-                self.due = None;
+                self.forget_instants();
                 self.trouble.failed(now, &error)
             }
         };
@@ -197,7 +211,9 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.probe(now).await;
         self.apply_replies(now).await?;
         self.recover(now).await?;
+        self.realign(now).await?;
         self.release_due(now).await?;
+        self.materialize_due(now).await?;
         self.expire_due(now).await?;
         self.dispatch(now).await?;
         self.fetch_ready().await;
@@ -218,8 +234,18 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
+    /// Something may have changed behind the instants that were asked for.
+    fn forget_instants(&mut self) {
+        self.due = None;
+        self.schedule_due = None;
+    }
+
     async fn next_wake(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
         let due = self.due().await?;
+        let occurrence = match self.config.scope {
+            Scope::All => self.schedule_due().await?,
+            Scope::Jobs(_) => None,
+        };
         let up = self.link.link() == Link::Up;
         // While the link is down the instants of its work are frozen: they must not wake the loop again and again.
         let release = due.release.filter(|_| up);
@@ -227,7 +253,8 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
         let miss = due.miss.map(|at| at.saturating_add(Duration::from_micros(1)));
         let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
-        let instants = [release, miss, due.expire, send, poll, self.link.next()];
+        let occurrence = occurrence.filter(|_| up);
+        let instants = [release, miss, due.expire, send, poll, occurrence, self.link.next()];
         let wake = instants.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
         // Whatever is in a row, the loop must not turn on the spot.
         let earliest = if self.progress { now } else { now.saturating_add(STUCK_PAUSE) };
@@ -254,7 +281,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     async fn obey(&mut self, command: Command) {
         match command {
-            Command::Wake => self.due = None,
+            Command::Wake => self.forget_instants(),
             Command::Serve(job) => {
                 if let Scope::Jobs(jobs) = &mut self.config.scope {
                     jobs.push(job);
@@ -309,7 +336,7 @@ impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
         // A database that does not answer is noticed by the pass.
         let Ok(mark) = self.store.change_mark().await else { return };
         if self.mark.replace(mark).is_some_and(|known| known != mark) {
-            self.due = None;
+            self.forget_instants();
             self.answers = Answers::MayWait;
             self.tell(Notice::ForeignChange);
         }

@@ -1,6 +1,7 @@
-//! The dispatcher of a NorFab client: releases delayed jobs at their time, sends what is NEW, follows what is in flight
-//! and ends what is overdue, over any [`Store`](norfab_model::Store), [`Broker`](norfab_model::Broker) and
-//! [`Clock`](norfab_model::Clock).
+//! The dispatcher of a NorFab client: releases delayed jobs at their time, makes jobs of the occurrences of schedules,
+//! sends what is NEW, follows what is in flight and ends what is overdue, over any store
+//! ([`Store`](norfab_model::Store) and [`ScheduleStore`](norfab_model::ScheduleStore)),
+//! [`Broker`](norfab_model::Broker) and [`Clock`](norfab_model::Clock).
 //!
 //! The rooms: [`Dispatcher`] with its loop and its pass; [`Control`], through which the rest of a program speaks to it;
 //! [`Notice`], what it tells; [`Config`]. One task owns a dispatcher; only that task sends or receives.
@@ -18,6 +19,7 @@ mod dispatcher;
 mod event;
 mod link;
 mod manual;
+mod materialize;
 mod poll;
 mod post;
 mod recover;

@@ -1,11 +1,11 @@
 //! Asking for jobs in flight: at once where a worker says that its result is ready, and now and then for the rest, since
 //! any message may be lost.
 
-use norfab_model::{Broker, Clock, Link, Request, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Clock, Link, Request, ScheduleStore, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
 
-impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Asks for the results that are ready.
     pub(crate) async fn fetch_ready(&mut self) {
         for poll in std::mem::take(&mut self.fetch) {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use norfab_model::{Broker, Clock, JobId, Link, Request, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Clock, JobId, Link, Request, ScheduleStore, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
 
 /// How long a full queue to the broker is left alone.
 const FULL_PAUSE: Duration = Duration::from_millis(100);
 
-impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Claims and sends as many NEW jobs as the window has room for.
     pub(crate) async fn dispatch(&mut self, now: Timestamp) -> Result<(), StoreError> {
         if self.send_after.is_some_and(|at| now < at && at <= now.saturating_add(FULL_PAUSE)) {

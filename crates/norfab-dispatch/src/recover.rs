@@ -1,11 +1,11 @@
 //! Picking up after a start or a lost link: nothing that was under way is forgotten.
 
-use norfab_model::{Broker, Clock, Link, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Clock, Link, ScheduleStore, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
 use crate::dispatcher::Recovery;
 
-impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Makes NEW again what was being sent when the process or the link ended: a worker that has it already does not run
     /// it twice. What else is in flight is asked for by the poll of this pass.
     pub(crate) async fn recover(&mut self, now: Timestamp) -> Result<(), StoreError> {

@@ -1,10 +1,10 @@
 //! Jobs whose time has come, and jobs whose time is over.
 
-use norfab_model::{Broker, Clock, Link, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Clock, Link, ScheduleStore, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
 
-impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Releases delayed jobs that are due while the link is up, and marks those MISSED that may not start any more.
     pub(crate) async fn release_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let due = self.due().await?;

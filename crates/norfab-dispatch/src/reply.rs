@@ -1,10 +1,10 @@
 //! Applying what the fabric said, in batches, and telling of it after the commit.
 
-use norfab_model::{Broker, Clock, Job, JobStatus, Poll, Store, StoreError, Timestamp, Workers};
+use norfab_model::{Broker, Clock, Job, JobStatus, Poll, ScheduleStore, Store, StoreError, Timestamp, Workers};
 
 use crate::Dispatcher;
 
-impl<S: Store, B: Broker, C: Clock> Dispatcher<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Applies the replies that wait, one transaction a batch. What fails stays in the inbox for the next pass.
     pub(crate) async fn apply_replies(&mut self, now: Timestamp) -> Result<(), StoreError> {
         while !self.inbox.is_empty() {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use common::{Bench, T0, accepted, after, echo, result, result_ready, stored};
 use norfab_dispatch::{Config, LinkState, ManualClock};
 use norfab_model::{
-    Inbound, InputRequest, JobId, JobStatus, Json, ReplyKind, Request, Scope, Store, Timestamp, Workers,
+    Clock, Inbound, InputRequest, Interval, Job, JobId, JobStatus, Json, Limits, NewSchedule, ReplyKind, Request,
+    Schedule, ScheduleId, ScheduleKey, ScheduleState, ScheduleStore, Scope, Store, Timestamp, Workers,
 };
 use norfab_store::{MemoryStore, SqliteStore, StoreOptions};
 use serde_json::Value;
@@ -56,9 +57,15 @@ on_both_stores!(
     a_full_queue_takes_nothing_from_a_job,
     an_ended_transport_is_a_link_that_is_down,
     an_answer_left_in_the_store_is_sent,
+    each_occurrence_is_a_job_of_its_own,
+    an_outage_is_decided_once_when_the_link_is_up,
+    a_guest_makes_no_occurrences,
+    a_clock_that_was_ahead_causes_neither_doubles_nor_silence,
+    an_unfinished_job_skips_and_its_end_frees,
+    what_is_forbidden_by_now_is_switched_off,
 );
 
-async fn an_immediate_job_runs_to_its_result<S: Store>(store: Arc<S>) {
+async fn an_immediate_job_runs_to_its_result<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = bench.add(echo()).await;
     let post = bench.next_post().await;
@@ -78,7 +85,7 @@ async fn an_immediate_job_runs_to_its_result<S: Store>(store: Arc<S>) {
     bench.silent().await;
 }
 
-async fn a_delayed_job_is_sent_at_its_time_once<S: Store>(store: Arc<S>) {
+async fn a_delayed_job_is_sent_at_its_time_once<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = bench.add(echo().at(after(60))).await;
     bench.silent().await;
@@ -90,7 +97,7 @@ async fn a_delayed_job_is_sent_at_its_time_once<S: Store>(store: Arc<S>) {
     bench.silent().await;
 }
 
-async fn the_deadline_starts_at_release<S: Store>(store: Arc<S>) {
+async fn the_deadline_starts_at_release<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = bench.add(echo().timeout(30).at(after(60))).await;
     bench.settle().await;
@@ -101,7 +108,7 @@ async fn the_deadline_starts_at_release<S: Store>(store: Arc<S>) {
     assert_eq!((job.deadline, job.released_at), (Some(after(130)), Some(after(100))));
 }
 
-async fn lateness_is_judged_by_the_start_deadline_alone<S: Store>(store: Arc<S>) {
+async fn lateness_is_judged_by_the_start_deadline_alone<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let patient = bench.add(echo().timeout(1).at(after(60))).await;
     let on_the_edge = bench.add(echo().at(after(70)).grace(30)).await;
@@ -115,7 +122,7 @@ async fn lateness_is_judged_by_the_start_deadline_alone<S: Store>(store: Arc<S>)
     bench.silent().await;
 }
 
-async fn nothing_is_released_while_the_link_is_down<S: Store>(store: Arc<S>) {
+async fn nothing_is_released_while_the_link_is_down<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     bench.link_lost().await;
     let patient = bench.add(echo().at(after(60))).await;
@@ -134,7 +141,7 @@ async fn nothing_is_released_while_the_link_is_down<S: Store>(store: Arc<S>) {
 }
 
 /// Adds a job and brings it to STARTED.
-async fn started<S: Store>(bench: &mut Bench<S>, timeout: u64) -> JobId {
+async fn started<S: Store + ScheduleStore>(bench: &mut Bench<S>, timeout: u64) -> JobId {
     let id = bench.add(echo().timeout(timeout)).await;
     bench.next_post().await;
     bench.reply(&id, accepted());
@@ -143,7 +150,7 @@ async fn started<S: Store>(bench: &mut Bench<S>, timeout: u64) -> JobId {
     id
 }
 
-async fn a_lost_event_costs_one_poll_interval<S: Store>(store: Arc<S>) {
+async fn a_lost_event_costs_one_poll_interval<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = started(&mut bench, 600).await;
     bench.clock.set(Timestamp::from_micros(after(10).as_micros() - 1));
@@ -155,7 +162,7 @@ async fn a_lost_event_costs_one_poll_interval<S: Store>(store: Arc<S>) {
     assert_eq!(bench.next_get().await.job, id);
 }
 
-async fn an_overdue_job_ends_stale<S: Store>(store: Arc<S>) {
+async fn an_overdue_job_ends_stale<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = started(&mut bench, 5).await;
     bench.clock.set(after(5));
@@ -166,7 +173,7 @@ async fn an_overdue_job_ends_stale<S: Store>(store: Arc<S>) {
     assert_eq!(bench.job(&id).await.status, JobStatus::Stale);
 }
 
-async fn a_restart_sends_again_what_was_being_sent<S: Store>(store: Arc<S>) {
+async fn a_restart_sends_again_what_was_being_sent<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let in_flight = started(&mut bench, 600).await;
     let unanswered = bench.add(echo()).await;
@@ -186,7 +193,7 @@ async fn a_restart_sends_again_what_was_being_sent<S: Store>(store: Arc<S>) {
     assert_eq!(bench.job(&overdue).await.status, JobStatus::Scheduled);
 }
 
-async fn a_new_link_asks_for_everything_in_flight<S: Store>(store: Arc<S>) {
+async fn a_new_link_asks_for_everything_in_flight<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = started(&mut bench, 600).await;
     bench.link_lost().await;
@@ -196,7 +203,7 @@ async fn a_new_link_asks_for_everything_in_flight<S: Store>(store: Arc<S>) {
     bench.silent().await;
 }
 
-async fn the_window_bounds_what_is_under_way<S: Store>(store: Arc<S>) {
+async fn the_window_bounds_what_is_under_way<S: Store + ScheduleStore>(store: Arc<S>) {
     let config = Config { window: 2, ..Config::default() };
     let mut bench = Bench::start(store, ManualClock::at(T0), config);
     bench.link_up().await;
@@ -211,7 +218,7 @@ async fn the_window_bounds_what_is_under_way<S: Store>(store: Arc<S>) {
     bench.silent().await;
 }
 
-async fn a_guest_serves_its_own_jobs_only<S: Store>(store: Arc<S>) {
+async fn a_guest_serves_its_own_jobs_only<S: Store + ScheduleStore>(store: Arc<S>) {
     let config = Config { scope: Scope::Jobs(Vec::new()), ..Config::default() };
     let mut bench = Bench::start(store, ManualClock::at(T0), config);
     bench.link_up().await;
@@ -223,7 +230,7 @@ async fn a_guest_serves_its_own_jobs_only<S: Store>(store: Arc<S>) {
     bench.silent().await;
 }
 
-async fn cancelled_in_time_is_never_sent<S: Store>(store: Arc<S>) {
+async fn cancelled_in_time_is_never_sent<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = bench.add(echo().at(after(60))).await;
     let moved = bench.add(echo().at(after(60))).await;
@@ -238,7 +245,7 @@ async fn cancelled_in_time_is_never_sent<S: Store>(store: Arc<S>) {
     assert_eq!(bench.job(&id).await.status, JobStatus::Cancelled);
 }
 
-async fn strange_messages_are_counted<S: Store>(store: Arc<S>) {
+async fn strange_messages_are_counted<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     bench.say(Inbound::Stray("garbage".into()));
     bench.reply(&JobId::generate(T0), stored());
@@ -249,7 +256,7 @@ async fn strange_messages_are_counted<S: Store>(store: Arc<S>) {
     assert_eq!((health.strays, health.ignored), (2, 1));
 }
 
-async fn a_stop_stores_what_has_come<S: Store>(store: Arc<S>) {
+async fn a_stop_stores_what_has_come<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = started(&mut bench, 600).await;
     // The order to stop goes before what has come.
@@ -258,7 +265,7 @@ async fn a_stop_stores_what_has_come<S: Store>(store: Arc<S>) {
     assert_eq!(store.job_find(&id).await.expect("readable").expect("there").status, JobStatus::Completed);
 }
 
-async fn a_full_queue_takes_nothing_from_a_job<S: Store>(store: Arc<S>) {
+async fn a_full_queue_takes_nothing_from_a_job<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     bench.set_full(true);
     let (first, second) = (bench.add(echo()).await, bench.add(echo()).await);
@@ -273,7 +280,7 @@ async fn a_full_queue_takes_nothing_from_a_job<S: Store>(store: Arc<S>) {
     bench.silent().await;
 }
 
-async fn an_ended_transport_is_a_link_that_is_down<S: Store>(store: Arc<S>) {
+async fn an_ended_transport_is_a_link_that_is_down<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     bench.end_transport();
     let mut health = bench.control.health();
@@ -283,7 +290,7 @@ async fn an_ended_transport_is_a_link_that_is_down<S: Store>(store: Arc<S>) {
     assert_eq!(store.job_find(&id).await.expect("readable").expect("there").status, JobStatus::New);
 }
 
-async fn an_answer_left_in_the_store_is_sent<S: Store>(store: Arc<S>) {
+async fn an_answer_left_in_the_store_is_sent<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = started(&mut bench, 600).await;
     let asked = InputRequest {
@@ -320,4 +327,123 @@ async fn a_job_of_another_process_is_seen() {
     other.job_add(T0, &job).await.expect("added");
     bench.clock.advance(Duration::from_millis(500));
     assert_eq!(&bench.next_post().await.job, job.id());
+}
+
+/// Adds a schedule of `echo` with this interval that begins at the start time.
+async fn every<S: Store + ScheduleStore>(bench: &Bench<S>, seconds: u64) -> ScheduleId {
+    let interval = Interval::new(seconds).expect("an interval");
+    let new = NewSchedule::new("dummy", "echo", interval).workers(Workers::List(vec!["w1".into()]));
+    let valid = Limits::default().check_schedule(bench.clock.now(), new).expect("valid");
+    let schedule = bench.store.schedule_add(&valid).await.expect("added");
+    bench.control.wake();
+    schedule.uuid
+}
+
+async fn schedule<S: Store + ScheduleStore>(bench: &Bench<S>, id: &ScheduleId) -> Schedule {
+    let key = ScheduleKey::Id(id.clone());
+    bench.store.schedule_find(&key).await.expect("readable").expect("there").schedule
+}
+
+/// Takes the next POST and brings its job to COMPLETED.
+async fn complete_next<S: Store + ScheduleStore>(bench: &mut Bench<S>) -> Job {
+    let id = bench.next_post().await.job;
+    bench.reply(&id, result());
+    bench.told(&id, JobStatus::Completed).await
+}
+
+async fn each_occurrence_is_a_job_of_its_own<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = every(&bench, 60).await;
+    bench.clock.set(Timestamp::from_micros(after(60).as_micros() - 1));
+    bench.silent().await;
+    for minute in 1..=3 {
+        bench.clock.set(after(60 * minute));
+        let job = complete_next(&mut bench).await;
+        assert_eq!((job.scheduled_for, job.schedule_id), (Some(after(60 * minute)), Some(id.clone())));
+        assert_eq!(job.uuid, JobId::of_occurrence(&id, after(60 * minute)));
+        bench.silent().await;
+    }
+    let schedule = schedule(&bench, &id).await;
+    assert_eq!((schedule.counters.total_runs, schedule.last_run_at), (3, Some(after(180))));
+}
+
+async fn an_outage_is_decided_once_when_the_link_is_up<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = every(&bench, 60).await;
+    bench.settle().await;
+    bench.link_lost().await;
+    bench.clock.set(after(330));
+    bench.silent().await;
+    assert_eq!(schedule(&bench, &id).await.counters.total_runs, 0);
+    bench.link_up().await;
+    assert_eq!(complete_next(&mut bench).await.scheduled_for, Some(after(300)));
+    bench.silent().await;
+    let schedule = schedule(&bench, &id).await;
+    assert_eq!((schedule.counters.total_runs, schedule.counters.coalesced_runs), (1, 4));
+    let outcome = schedule.last_outcome.expect("decided").to_string();
+    assert!(outcome.contains("5 due") && outcome.contains("1 created (latest)"), "{outcome}");
+}
+
+async fn a_guest_makes_no_occurrences<S: Store + ScheduleStore>(store: Arc<S>) {
+    let config = Config { scope: Scope::Jobs(Vec::new()), ..Config::default() };
+    let mut bench = Bench::start(store, ManualClock::at(T0), config);
+    bench.link_up().await;
+    let id = every(&bench, 60).await;
+    bench.clock.set(after(600));
+    bench.silent().await;
+    assert_eq!(schedule(&bench, &id).await.next.map(|next| next.occurrence), Some(after(60)));
+}
+
+async fn a_clock_that_was_ahead_causes_neither_doubles_nor_silence<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    every(&bench, 60).await;
+    bench.settle().await;
+    // By mistake two hours ahead: that occurrence runs.
+    bench.clock.set(after(7200));
+    assert_eq!(complete_next(&mut bench).await.scheduled_for, Some(after(7200)));
+    bench.clock.set(after(90));
+    bench.silent().await;
+    for minute in 2..=4 {
+        bench.clock.set(after(60 * minute));
+        assert_eq!(complete_next(&mut bench).await.scheduled_for, Some(after(60 * minute)));
+    }
+    // When that time truly comes, it does not run again.
+    bench.clock.set(after(7140));
+    assert_eq!(complete_next(&mut bench).await.scheduled_for, Some(after(7140)));
+    bench.clock.set(after(7200));
+    bench.silent().await;
+    bench.clock.set(after(7260));
+    assert_eq!(complete_next(&mut bench).await.scheduled_for, Some(after(7260)));
+}
+
+async fn an_unfinished_job_skips_and_its_end_frees<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = every(&bench, 60).await;
+    bench.settle().await;
+    bench.clock.set(after(60));
+    let running = bench.next_post().await.job;
+    bench.reply(&running, stored());
+    bench.told(&running, JobStatus::Started).await;
+    bench.clock.set(after(120));
+    // It is asked for, as nothing was heard of it; nothing is sent.
+    assert_eq!(bench.next_get().await.job, running);
+    bench.silent().await;
+    assert_eq!(schedule(&bench, &id).await.counters.overlap_skips, 1);
+    bench.reply(&running, result());
+    bench.told(&running, JobStatus::Completed).await;
+    bench.clock.set(after(180));
+    assert_eq!(bench.next_post().await.job, JobId::of_occurrence(&id, after(180)));
+}
+
+async fn what_is_forbidden_by_now_is_switched_off<S: Store + ScheduleStore>(store: Arc<S>) {
+    let limits = Limits { forbidden_tasks: vec!["dummy:echo".into()], ..Limits::default() };
+    let config = Config { limits, ..Config::default() };
+    let mut bench = Bench::start(store, ManualClock::at(T0), config);
+    bench.link_up().await;
+    let id = every(&bench, 60).await;
+    bench.clock.set(after(60));
+    bench.silent().await;
+    let schedule = schedule(&bench, &id).await;
+    assert_eq!(schedule.state, ScheduleState::Disabled);
+    assert!(schedule.last_error.expect("a reason").contains("forbidden"));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use norfab_dispatch::{Config, Control, Dispatcher, LinkState, ManualClock, Notice, Ports};
 use norfab_model::{
     Broker, BrokerError, Clock, Connection, FabricEvent, FabricEventKind, Inbound, Job, JobId, JobStatus, Json, Limits,
-    NewJob, Poll, Post, Reply, ReplyKind, Request, Store, Timestamp, Workers,
+    NewJob, Poll, Post, Reply, ReplyKind, Request, ScheduleStore, Store, Timestamp, Workers,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -51,7 +51,7 @@ pub(crate) struct Bench<S> {
     task: JoinHandle<()>,
 }
 
-impl<S: Store> Bench<S> {
+impl<S: Store + ScheduleStore> Bench<S> {
     /// A running dispatcher whose link is down.
     pub(crate) fn start(store: Arc<S>, clock: ManualClock, config: Config) -> Self {
         let (sent_in, sent) = mpsc::unbounded_channel();

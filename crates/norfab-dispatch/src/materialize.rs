@@ -1,0 +1,91 @@
+//! Due occurrences become jobs, batch by batch, while the link is up; cursors that a step of the clock left behind are put
+//! right.
+
+use norfab_model::{
+    Broker, Clock, Link, Materialize, Materialized, ScheduleError, ScheduleStore, Scope, Store, StoreError, Timestamp,
+};
+
+use crate::Dispatcher;
+use crate::dispatcher::Cursors;
+
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// Puts right the cursors that point beyond the first occurrence to come: after a start, and when the clock went back.
+    pub(crate) async fn realign(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.cursors == Cursors::Aligned || self.config.scope != Scope::All {
+            return Ok(());
+        }
+        for realigned in self.store.schedule_realign(now).await.map_err(storage)? {
+            tracing::warn!(
+                schedule = %realigned.schedule,
+                "Brought a schedule's next occurrence back from {} to {}: the clock went back",
+                realigned.from.occurrence,
+                realigned.to.occurrence
+            );
+        }
+        self.cursors = Cursors::Aligned;
+        self.schedule_due = None;
+        Ok(())
+    }
+
+    /// Makes jobs of the occurrences that are due. Every due schedule is looked at once; what the budget leaves over is
+    /// due in the next pass, which follows at once. A guest makes none.
+    pub(crate) async fn materialize_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.config.scope != Scope::All || self.link.link() == Link::Down {
+            return Ok(());
+        }
+        if self.schedule_due().await?.is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        let mut budget_left = self.config.catch_up_limit;
+        let mut seen = Vec::new();
+        loop {
+            let limits = self.config.limits.clone();
+            let batch = self.config.schedule_batch;
+            let request = Materialize { now, limits: &limits, budget_left, batch, seen: &seen };
+            let made = self.store.schedule_materialize_due(request).await.map_err(storage)?;
+            budget_left = budget_left.saturating_sub(made.budget_used);
+            seen.extend(made.still_due.iter().cloned());
+            let more = made.more;
+            self.tell_materialized(made);
+            if !more {
+                break;
+            }
+        }
+        self.due = None;
+        self.schedule_due = None;
+        Ok(())
+    }
+
+    /// When a schedule is due next, asked for once and kept until something changes.
+    pub(crate) async fn schedule_due(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        match self.schedule_due {
+            Some(due) => Ok(due),
+            None => {
+                let due = self.store.schedule_next_due().await.map_err(storage)?;
+                self.schedule_due = Some(due);
+                Ok(due)
+            }
+        }
+    }
+
+    fn tell_materialized(&mut self, made: Materialized) {
+        self.progress |= !(made.outcomes.is_empty() && made.quarantined.is_empty());
+        for outcome in made.outcomes {
+            tracing::info!(schedule = %outcome.schedule, "Looked at a schedule: {}", outcome.outcome);
+        }
+        for quarantined in made.quarantined {
+            tracing::error!(schedule = %quarantined.uuid, "Disabled a schedule: {}", quarantined.reason);
+        }
+        for job in made.created.into_iter().chain(made.missed) {
+            self.tell_job(job);
+        }
+    }
+}
+
+/// A pass speaks to the storage only: what a schedule refuses ends with that schedule.
+fn storage(error: ScheduleError) -> StoreError {
+    match error {
+        ScheduleError::Store(error) => error,
+        other => StoreError::Storage { doing: "look at schedules", source: Box::new(other) },
+    }
+}
