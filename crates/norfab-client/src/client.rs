@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use norfab_dispatch::{Config, Control, ControlError, Dispatcher, Health, Notice, Ports};
 use norfab_model::{
-    Broker, Clock, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Json, Limits, NewJob, Start, Store,
-    StoreError, Timestamp, ValidJob,
+    Broker, Clock, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Json, Limits, NewJob, ScheduleStore,
+    Start, Store, StoreError, Timestamp, ValidJob,
 };
 use norfab_nfp::NfpBroker;
 use norfab_store::{MemoryStore, SqliteStore};
@@ -36,7 +36,7 @@ use crate::{ClientBuilder, ClientError, JobHandle, Outcome, SystemClock};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Client<S: Store = SqliteStore, B: Broker = NfpBroker, C: Clock = SystemClock> {
+pub struct Client<S: Store + ScheduleStore = SqliteStore, B: Broker = NfpBroker, C: Clock = SystemClock> {
     core: Arc<Core<S, B, C>>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Parts<S, B, C> {
     pub(crate) connect: Option<Connect<B>>,
 }
 
-struct Core<S: Store, B: Broker, C: Clock> {
+struct Core<S: Store + ScheduleStore, B: Broker, C: Clock> {
     shared: Arc<Shared<S, C>>,
     limits: Limits,
     name: String,
@@ -94,7 +94,7 @@ impl Client {
     }
 }
 
-impl<S: Store, B: Broker, C: Clock> Client<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// A client over other ports than the usual ones: another store, a scripted broker, a clock moved by hand. It
     /// dispatches at once, and takes no lock.
     #[must_use]
@@ -127,6 +127,8 @@ impl<S: Store, B: Broker, C: Clock> Client<S, B, C> {
     pub(crate) fn dispatch(&self, broker: B, config: Config, lock: Option<OwnerLock>) {
         let shared = Arc::clone(&self.core.shared);
         let ports = Ports { store: Arc::clone(&shared.store), broker, clock: shared.clock.clone() };
+        // What may not be asked for may not be made of a schedule either.
+        let config = Config { limits: self.core.limits.clone(), ..config };
         let (dispatcher, control, notices) = Dispatcher::new(ports, config);
         shared.set_control(Some(control));
         self.spawn(async move {
@@ -388,7 +390,27 @@ impl<S: Store, B: Broker, C: Clock> Client<S, B, C> {
         self.wake();
     }
 
-    fn wake(&self) {
+    pub(crate) fn store(&self) -> &S {
+        &self.core.shared.store
+    }
+
+    pub(crate) fn clock(&self) -> &C {
+        &self.core.shared.clock
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.core.limits
+    }
+
+    /// A handle to a job that this client made. A guest serves it.
+    pub(crate) fn follow(&self, id: &JobId) -> JobHandle<S, C> {
+        if let Some(guest) = &self.core.guest {
+            guest.adopt(id.clone());
+        }
+        JobHandle::new(id.clone(), Arc::clone(&self.core.shared))
+    }
+
+    pub(crate) fn wake(&self) {
         if let Some(control) = self.core.shared.control() {
             control.wake();
         }
@@ -464,7 +486,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// How long an orderly stop may take. With what a program does around it, it ends within two seconds.
 const STOP_LIMIT: Duration = Duration::from_millis(1800);
 
-impl<S: Store, B: Broker, C: Clock> Core<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Core<S, B, C> {
     fn signal_stop(&self) {
         self.stop.send_replace(true);
         if let Some(control) = self.shared.control() {
@@ -473,19 +495,19 @@ impl<S: Store, B: Broker, C: Clock> Core<S, B, C> {
     }
 }
 
-impl<S: Store, B: Broker, C: Clock> Drop for Core<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Drop for Core<S, B, C> {
     fn drop(&mut self) {
         self.signal_stop();
     }
 }
 
-impl<S: Store, B: Broker, C: Clock> Clone for Client<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Clone for Client<S, B, C> {
     fn clone(&self) -> Self {
         Self { core: Arc::clone(&self.core) }
     }
 }
 
-impl<S: Store, B: Broker, C: Clock> std::fmt::Debug for Client<S, B, C> {
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> std::fmt::Debug for Client<S, B, C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("name", &self.core.name).finish_non_exhaustive()
     }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use norfab_model::{Clock, Timestamp};
+use norfab_model::{Clock, SLEEP_CAP_SECONDS, Timestamp};
 
 /// The longest sleep in one piece: a step of the clock, or a machine that was suspended, delays work by this at most.
-const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+const LONGEST_SLEEP: Duration = Duration::from_secs(SLEEP_CAP_SECONDS as u64);
 
 /// The wall clock. Its sleeps end at the instant asked for, never before it by this clock, or after 60 s, when the caller
 /// looks again.

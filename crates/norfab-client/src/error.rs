@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use norfab_dispatch::ControlError;
-use norfab_model::{JobId, StoreError, ValidationError};
+use norfab_model::{JobId, ScheduleError, StoreError, ValidationError};
 use norfab_store::StoreOpenError;
 
 use crate::{Holder, InventoryError};
@@ -18,6 +18,25 @@ pub enum ClientError {
     /// The job database refused, or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The schedule refused, or its store failed.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// A worker has no such task.
+    #[error("worker {worker:?} of service {service:?} has no task {task:?}; look at its list_tasks")]
+    UnknownTask {
+        /// The service.
+        service: String,
+        /// The task.
+        task: String,
+        /// The worker that answered so.
+        worker: String,
+    },
+    /// No worker of a service could tell its tasks.
+    #[error("no worker of service {service:?} told its tasks; start one, or leave the check out")]
+    Unverified {
+        /// The service.
+        service: String,
+    },
     /// The job database cannot be opened.
     #[error(transparent)]
     Open(#[from] StoreOpenError),

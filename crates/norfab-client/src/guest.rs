@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use norfab_dispatch::{Config, Control, Dispatcher, LinkState, Ports};
-use norfab_model::{Broker, Clock, Job, JobId, JobStatus, Scope, Store, Timestamp};
+use norfab_model::{Broker, Clock, Job, JobId, JobStatus, ScheduleStore, Scope, Store, Timestamp};
 use tokio::sync::{Notify, watch};
 
 use crate::ClientError;
@@ -53,7 +53,7 @@ impl Guest {
 
     /// Looks after its jobs until it is stopped: whenever one is nearly due or under way and nobody holds the lock, it
     /// serves.
-    pub(crate) async fn attend<S: Store, B: Broker, C: Clock>(
+    pub(crate) async fn attend<S: Store + ScheduleStore, B: Broker, C: Clock>(
         &self,
         shared: Arc<Shared<S, C>>,
         connect: impl Fn() -> Result<B, ClientError> + Send,
@@ -96,7 +96,7 @@ impl Guest {
     }
 
     /// Dispatches its own jobs until none of them needs it, or the fabric cannot be reached in time.
-    async fn serve<S: Store, B: Broker, C: Clock>(
+    async fn serve<S: Store + ScheduleStore, B: Broker, C: Clock>(
         &self,
         shared: &Arc<Shared<S, C>>,
         connect: &impl Fn() -> Result<B, ClientError>,

@@ -21,6 +21,7 @@ mod handle;
 mod inventory;
 mod owner;
 mod result;
+mod schedules;
 mod watch;
 
 pub use builder::{ClientBuilder, DEFAULT_NAME, Role, connect_plain};
@@ -32,12 +33,16 @@ pub use handle::{JobHandle, Outcome, Update};
 pub use inventory::{BrokerAddress, InventoryError, Security, read_inventory};
 pub use owner::{Dispatching, Holder, HolderKind, dispatching};
 pub use result::WorkerResult;
+pub use schedules::Created;
 
 pub use norfab_dispatch::{Config, Health, LinkState, ManualClock, Ports};
 pub use norfab_model::{
-    Broker, Clock, InputRequest, Job, JobCursor, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus,
-    Json, Limits, NewJob, Origin, Results, ScheduleId, Start, Store, StoreError, Timestamp, TimestampError,
-    UnreadableJob, ValidationError, Workers,
+    ActiveJob, Broker, Clock, Coalesce, InputRequest, Interval, Job, JobCursor, JobDetail, JobEvent, JobFilter, JobId,
+    JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Managed, NewJob, NewSchedule, Origin, Overlap,
+    OverlapPolicy, Patch, Results, RunNow, Schedule, ScheduleCounters, ScheduleCursor, ScheduleDetail, ScheduleError,
+    ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleState, ScheduleStore, ScheduleView,
+    ScheduleWarning, Start, Store, StoreError, Timestamp, TimestampError, Trigger, UnreadableJob, Upcoming,
+    ValidationError, Workers, Zone,
 };
 pub use norfab_nfp::{ClientName, Endpoint, Error as NfpError, NfpBroker};
 pub use norfab_store::{DatabaseInfo, Durability, MemoryStore, Migrated, MigrationInfo, SqliteStore, StoreOpenError};
