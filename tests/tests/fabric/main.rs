@@ -7,3 +7,4 @@ mod adoption;
 mod delayed;
 mod immediate;
 mod keys;
+mod schedules;

@@ -1,0 +1,213 @@
+//! Interval schedules on the real NorFab: on the grid, without hole, once on each worker, through management and restarts.
+
+use std::collections::BTreeMap;
+
+use norfab_client::{
+    Client, Interval, Job, JobFilter, JobId, JobStatus, NewSchedule, Overlap, OverlapPolicy, ScheduleCounters,
+    ScheduleError, ScheduleId, ScheduleKey, SchedulePatch, Timestamp, Trigger, Workers,
+};
+use norfab_client::{ClientError, ScheduleState};
+use norfab_tests::{ClientMessage, Peer, Security, eventually};
+use serde_json::json;
+
+use crate::common::{W1, fabric, now, open, outcome, to, within, workers_of};
+
+with_curve_and_without!(
+    a_one_second_schedule_keeps_to_its_grid,
+    a_long_task_forbids_the_next_occurrences,
+    management_leaves_running_jobs_alone,
+    restarts_leave_neither_doubles_nor_holes,
+);
+
+fn every(seconds: u64, task: &str) -> NewSchedule {
+    NewSchedule::new("dummy", task, Interval::new(seconds).expect("an interval"))
+}
+
+async fn create(client: &Client, new: NewSchedule) -> ScheduleKey {
+    ScheduleKey::Id(client.create_job_schedule(new).await.expect("created").schedule.uuid)
+}
+
+async fn counters(client: &Client, key: &ScheduleKey) -> ScheduleCounters {
+    client.get_job_schedule(key).await.expect("there").view.schedule.counters
+}
+
+fn id(key: &ScheduleKey) -> ScheduleId {
+    let ScheduleKey::Id(id) = key else { panic!("no id: {key}") };
+    id.clone()
+}
+
+/// All jobs of a schedule, the oldest first.
+async fn jobs(client: &Client, key: &ScheduleKey) -> Vec<Job> {
+    let filter = JobFilter { schedule: Some(id(key)), limit: 1000, ..JobFilter::default() };
+    let mut jobs = client.list_jobs(&filter).await.expect("lists").jobs;
+    jobs.reverse();
+    jobs
+}
+
+/// Waits until a schedule has made so many jobs.
+async fn until_runs(client: &Client, key: &ScheduleKey, runs: u64) {
+    let mut looks = tokio::time::interval(std::time::Duration::from_millis(100));
+    let wait = async {
+        while counters(client, key).await.total_runs < runs {
+            looks.tick().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(180), wait).await.expect("the schedule makes its jobs");
+}
+
+/// Waits until no job of a schedule is unfinished.
+async fn until_quiet(client: &Client, key: &ScheduleKey) -> Vec<Job> {
+    for job in jobs(client, key).await {
+        let mut handle = client.job(&job.uuid).await.expect("there");
+        within(handle.outcome()).await.expect("ends");
+    }
+    jobs(client, key).await
+}
+
+fn executions(peer: &Peer) -> BTreeMap<String, Vec<String>> {
+    let mut executions: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for run in peer.executions() {
+        executions.entry(run.juuid).or_default().push(run.worker);
+    }
+    executions
+}
+
+/// Each job is the one of its occurrence, was not sent before it, and ran once on each of so many workers.
+#[track_caller]
+fn each_once(peer: &Peer, schedule: &ScheduleId, jobs: &[Job], workers: usize) {
+    let executions = executions(peer);
+    let messages = peer.client_messages();
+    for job in jobs {
+        let at = job.scheduled_for.expect("an occurrence");
+        assert_eq!(job.uuid, JobId::of_occurrence(schedule, at));
+        assert_eq!(job.status, JobStatus::Completed, "{job:?}");
+        let mut ran = executions.get(job.uuid.as_str()).cloned().unwrap_or_default();
+        ran.sort();
+        ran.dedup();
+        assert_eq!((ran.len(), executions[job.uuid.as_str()].len()), (workers, workers), "{}", job.uuid);
+        let posts = messages.iter().filter(|message| message.uuid == job.uuid.as_str());
+        assert!(posts.clone().any(|message| message.command == ClientMessage::POST));
+        assert!(posts.clone().all(|message| message.time >= at.as_seconds_f64()), "{} before {at}", job.uuid);
+    }
+}
+
+/// The occurrences of jobs, which must be distinct and on the grid of whole seconds.
+#[track_caller]
+fn grid(jobs: &[Job]) -> Vec<i64> {
+    let seconds: Vec<i64> =
+        jobs.iter().filter_map(|job| job.scheduled_for).map(|at| at.as_micros() / 1_000_000).collect();
+    assert!(seconds.is_sorted_by(|a, b| a < b), "{seconds:?}");
+    seconds
+}
+
+async fn a_one_second_schedule_keeps_to_its_grid(security: Security) {
+    let Some((peer, client)) = fabric(security, 2).await else { return };
+    let new = every(1, "count").overlap_policy(OverlapPolicy::Allow).max_instances(10);
+    let key = create(&client, new).await;
+    until_runs(&client, &key, if security == Security::Curve { 60 } else { 15 }).await;
+    client.pause_job_schedule(&key).await.expect("paused");
+    let jobs = until_quiet(&client, &key).await;
+    let seconds = grid(&jobs);
+    let counted = counters(&client, &key).await;
+    let first = seconds[0];
+    let last = seconds[seconds.len() - 1];
+    let walked = u64::try_from(last - first).expect("later") + 1;
+    assert_eq!(walked, counted.total_runs + counted.coalesced_runs + counted.overlap_skips, "{counted:?}");
+    assert_eq!(counted.total_runs, jobs.len() as u64);
+    each_once(&peer, &id(&key), &jobs, 2);
+    client.shutdown().await;
+}
+
+async fn a_long_task_forbids_the_next_occurrences(security: Security) {
+    let Some((peer, client)) = fabric(security, 1).await else { return };
+    let key = create(&client, every(1, "sleep").workers(to(W1)).kwargs(json!({"seconds": 3}))).await;
+    until_runs(&client, &key, 3).await;
+    client.pause_job_schedule(&key).await.expect("paused");
+    let jobs = until_quiet(&client, &key).await;
+    let seconds = grid(&jobs);
+    assert!(seconds.windows(2).all(|pair| pair[1] - pair[0] >= 3), "{seconds:?}");
+    let counted = counters(&client, &key).await;
+    assert!(counted.overlap_skips >= 4, "{counted:?}");
+    each_once(&peer, &id(&key), &jobs, 1);
+    client.shutdown().await;
+}
+
+async fn management_leaves_running_jobs_alone(security: Security) {
+    let Some((peer, client)) = fabric(security, 1).await else { return };
+    let name = "pause, resume, run";
+    let created = client.create_job_schedule(every(3600, "sleep").name(name).kwargs(json!({"seconds": 2}))).await;
+    let created = created.expect("created").schedule;
+    let key = ScheduleKey::parse(name);
+    let taken = client.create_job_schedule(every(5, "echo").name(name)).await;
+    let Err(ClientError::Schedule(ScheduleError::NameTaken { existing })) = taken else { panic!("{taken:?}") };
+    assert_eq!(existing.uuid, created.uuid);
+
+    let mut run = client.run_job_schedule_now(&key, Overlap::Respect).await.expect("runs");
+    let second = client.run_job_schedule_now(&key, Overlap::Respect).await;
+    let Err(ClientError::Schedule(ScheduleError::Overlap { job, .. })) = second else { panic!("{second:?}") };
+    assert_eq!(&job, run.id());
+    client.pause_job_schedule(&key).await.expect("paused");
+    let forced = client.run_job_schedule_now(&key, Overlap::Force).await.expect("runs while paused");
+    client.resume_job_schedule(&key).await.expect("resumed");
+    let trigger = Trigger::Interval(Interval::new(7200).expect("an interval"));
+    let patch = SchedulePatch { trigger: Some(trigger), revision: Some(created.revision), ..SchedulePatch::default() };
+    let updated = client.update_job_schedule(&key, &patch).await.expect("updated").schedule;
+    assert_eq!(updated.next.map(|next| next.occurrence), Some(created.created_at.floor_second().plus_seconds(7200)));
+    let stale = client.update_job_schedule(&key, &patch).await;
+    assert!(matches!(stale, Err(ClientError::Schedule(ScheduleError::Stale { .. }))), "{stale:?}");
+    client.delete_job_schedule(&key).await.expect("deleted");
+
+    // Both runs end well, and their origin can be told.
+    workers_of(outcome(&mut run).await);
+    let mut forced = client.job(forced.id()).await.expect("there");
+    workers_of(outcome(&mut forced).await);
+    let gone = client.get_job_schedule(&key).await;
+    assert!(matches!(gone, Err(ClientError::Schedule(ScheduleError::Unknown(_)))), "{gone:?}");
+    let by_id = ScheduleKey::Id(created.uuid.clone());
+    let deleted = client.get_job_schedule(&by_id).await.expect("there").view.schedule;
+    assert_eq!((deleted.state, deleted.counters.total_runs), (ScheduleState::Disabled, 2));
+    assert_eq!(jobs(&client, &by_id).await.len(), 2);
+    assert_eq!(executions(&peer).values().map(Vec::len).sum::<usize>(), 2);
+    client.create_job_schedule(every(3600, "echo").name(name)).await.expect("the name is free");
+    client.verify_task("dummy", "count").await.expect("there is such a task");
+    let unknown = client.verify_task("dummy", "nosuchtask").await;
+    assert!(matches!(unknown, Err(ClientError::UnknownTask { .. })), "{unknown:?}");
+    client.shutdown().await;
+}
+
+async fn restarts_leave_neither_doubles_nor_holes(security: Security) {
+    let Some((peer, client)) = fabric(security, 1).await else { return };
+    let new = every(1, "count").workers(Workers::All).overlap_policy(OverlapPolicy::Allow).max_instances(20);
+    let key = create(&client, new.coalesce(norfab_client::Coalesce::All)).await;
+    let mut client = client;
+    for round in 1..=10 {
+        until_runs(&client, &key, round).await;
+        client.shutdown().await;
+        client = open(&peer).await;
+    }
+    until_runs(&client, &key, 12).await;
+    client.pause_job_schedule(&key).await.expect("paused");
+    let jobs = until_quiet(&client, &key).await;
+    let seconds = grid(&jobs);
+    let counted = counters(&client, &key).await;
+    let walked = u64::try_from(seconds[seconds.len() - 1] - seconds[0]).expect("later") + 1;
+    assert_eq!(walked, counted.total_runs + counted.overlap_skips, "{counted:?}");
+    each_once(&peer, &id(&key), &jobs, 1);
+    client.shutdown().await;
+}
+
+/// A schedule whose end has passed is COMPLETED, on the real clock too.
+#[tokio::test]
+async fn an_end_completes_it() {
+    let Some((_peer, client)) = fabric(Security::Plain, 1).await else { return };
+    let start: Timestamp = now().ceil_second().plus_seconds(1);
+    let key = create(&client, every(1, "echo").start_at(start).end_at(start.plus_seconds(2))).await;
+    let state = eventually("the end of the schedule", async || {
+        let schedule = client.get_job_schedule(&key).await.expect("there").view.schedule;
+        (schedule.state == ScheduleState::Completed).then_some(schedule)
+    });
+    let schedule = state.await;
+    let counted = schedule.counters;
+    assert_eq!(counted.total_runs + counted.coalesced_runs + counted.overlap_skips, 3, "{counted:?}");
+    client.shutdown().await;
+}
