@@ -9,10 +9,16 @@ use crate::Dispatcher;
 use crate::dispatcher::Cursors;
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
-    /// Puts right the cursors that point beyond the first occurrence to come: after a start, and when the clock went back.
+    /// Puts right the cursors that point beyond the first occurrence to come, and the instants of jobs that lie further off
+    /// than their full length: after a start, and when the clock went back.
     pub(crate) async fn realign(&mut self, now: Timestamp) -> Result<(), StoreError> {
         if self.cursors == Cursors::Aligned || self.config.scope != Scope::All {
             return Ok(());
+        }
+        let jobs = self.store.job_realign(now).await?;
+        if jobs > 0 {
+            tracing::warn!(jobs, "Brought deadlines and polls of jobs back: the clock went back");
+            self.due = None;
         }
         for realigned in self.store.schedule_realign(now).await.map_err(storage)? {
             tracing::warn!(

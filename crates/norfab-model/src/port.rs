@@ -243,6 +243,11 @@ pub trait Store: Send + Sync + 'static {
     /// how many jobs of each kind there were.
     fn job_recover(&self, now: Timestamp, scope: &Scope) -> impl Future<Output = Result<Recovered, StoreError>> + Send;
 
+    /// At a start, and when the clock went back: no instant that is kept for an unfinished job lies further off than its
+    /// full length. Deadlines come back to `now + timeout`, polls to now, another attempt to ten seconds from now. Returns
+    /// how many jobs it concerned.
+    fn job_realign(&self, now: Timestamp) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
     /// Gives up jobs that were never sent, for a reason that goes into their errors: NEW, and SCHEDULED whose time has
     /// come, become FAILED. Returns those that did. A NEW job that was sent before counts only if every POST was refused.
     fn job_give_up(

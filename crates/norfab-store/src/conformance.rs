@@ -97,6 +97,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             waiting_jobs_do_not_expire
             the_longest_ago_are_asked_for_first
             only_outstanding_workers_are_asked
+            a_clock_set_back_brings_instants_back
             a_restart_sends_claims_again
             only_what_no_worker_can_have_is_given_up
             next_due_tells_the_nearest_of_each_kind

@@ -189,6 +189,13 @@ impl Store for MemoryStore {
         Ok(self.write().apply(now, replies))
     }
 
+    async fn job_realign(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let mut data = self.write();
+        let moved = data.rows.values_mut().filter_map(|row| transition::realign(&mut row.job, now)).count();
+        data.touched |= moved > 0;
+        Ok(moved as u64)
+    }
+
     async fn job_recover(&self, _: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
         let mut data = self.write();
         let mut found = Recovered::default();

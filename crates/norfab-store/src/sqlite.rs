@@ -185,6 +185,10 @@ impl Store for SqliteStore {
         apply::job_apply(&self.shared, now, replies).await
     }
 
+    async fn job_realign(&self, now: Timestamp) -> Result<u64, StoreError> {
+        pass::job_realign(&self.shared, now).await
+    }
+
     async fn job_recover(&self, now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
         pass::job_recover(&self.shared, now, scope).await
     }

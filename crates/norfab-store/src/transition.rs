@@ -9,6 +9,9 @@ use norfab_model::{
     ReplyKind, Results, ScheduleId, Timestamp, decide, expire, failed_result, run_failed,
 };
 
+/// The longest pause before another attempt to send a job.
+pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(10);
+
 /// How many delayed jobs one call releases, and how many one call expires. What is left is due at once.
 pub(crate) const BATCH: u32 = 10_000;
 /// Once the payloads of a claim have as many bytes, it takes no further job.
@@ -145,6 +148,23 @@ pub(crate) fn expire_job(job: &mut Job, stored: Stored, now: Timestamp) -> Optio
     }
     let message = change.errors.first().map_or("the deadline passed", String::as_str);
     Some((event(&job.uuid, now, "WARNING", message), results))
+}
+
+/// Brings the instants of an unfinished job back to at most their full length from `now`; tells whether one moved.
+pub(crate) fn realign(job: &mut Job, now: Timestamp) -> Option<()> {
+    if job.status != JobStatus::New && !job.status.is_in_flight() {
+        return None;
+    }
+    let latest = [
+        (&mut job.deadline, now.plus_seconds(job.timeout)),
+        (&mut job.last_poll, now),
+        (&mut job.next_attempt_at, now.saturating_add(LONGEST_RETRY)),
+    ];
+    let moved = latest.into_iter().filter_map(|(instant, latest)| {
+        let beyond = instant.is_some_and(|instant| instant > latest);
+        beyond.then(|| *instant = Some(latest))
+    });
+    (moved.count() > 0).then_some(())
 }
 
 /// After a restart: a claim is taken back, and what else is in flight counts as never asked for.

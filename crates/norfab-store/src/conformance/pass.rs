@@ -230,6 +230,24 @@ pub(super) async fn only_outstanding_workers_are_asked(database: &impl Database)
     assert_eq!((polls[0].service.as_str(), &polls[0].job), ("dummy", &uuid));
 }
 
+pub(super) async fn a_clock_set_back_brings_instants_back(database: &impl Database) {
+    let store = database.open().await;
+    let unsent = add(&store, at(7200), job()).await.uuid;
+    let sent = add(&store, at(7200), job()).await.uuid;
+    claim(&store, at(7200), &sent).await;
+    dispatched(&store, "running", at(7200)).await;
+    let delayed = add(&store, at(7200), job().at(at(9000))).await;
+    assert_eq!(store.job_realign(at(7201)).await.expect("it looks"), 0);
+    assert_eq!(store.job_realign(START).await.expect("it looks"), 3);
+    for uuid in [&unsent, &sent, &id("running")] {
+        let found = find(&store, uuid).await;
+        assert_eq!(found.deadline, Some(at(60)), "{uuid}");
+        assert!(found.last_poll.is_none_or(|at| at <= START), "{uuid}");
+    }
+    assert_eq!(find(&store, &delayed.uuid).await, delayed);
+    assert_eq!(store.job_realign(START).await.expect("it looks"), 0);
+}
+
 pub(super) async fn a_restart_sends_claims_again(database: &impl Database) {
     let store = database.open().await;
     let uuid = add(&store, START, job().workers(Workers::Any)).await.uuid;

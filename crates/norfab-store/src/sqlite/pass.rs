@@ -177,6 +177,15 @@ pub(super) async fn job_take_polls(
     Ok(steps.iter().map(|step| transition::poll(&step.job)).collect())
 }
 
+pub(super) async fn job_realign(shared: &Shared, now: Timestamp) -> Result<u64, StoreError> {
+    const DOING: &str = "bring instants back";
+    let mut tx = shared.write(DOING).await?;
+    let (now, retry) = (now.as_seconds_f64(), transition::LONGEST_RETRY.as_secs_f64());
+    let done = sqlx::query_file!("sql/job/realign.sql", now, retry).execute(&mut *tx).await.map_err(storage(DOING))?;
+    tx.commit().await.map_err(storage(DOING))?;
+    Ok(done.rows_affected())
+}
+
 pub(super) async fn job_recover(shared: &Shared, now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
     const DOING: &str = "recover jobs";
     let mut tx = shared.write(DOING).await?;
