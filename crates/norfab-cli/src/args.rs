@@ -1,16 +1,22 @@
 //! The command line.
 
+mod schedule;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
-use norfab_client::{ClientName, DEFAULT_NAME, Endpoint, JobId, JobStatus, Timestamp};
+use norfab_client::{ClientName, DEFAULT_NAME, Endpoint, JobId, JobStatus, ScheduleKey, Timestamp};
+
+pub(crate) use schedule::{
+    CreateArgs, KeyArgs, OrNone, PreviewArgs, RunNowArgs, ScheduleCommand, SchedulesArgs, UpdateArgs,
+};
 
 use crate::given::Given;
 use crate::output::Format;
 use crate::span;
 
-/// Run jobs on a NorFab fabric now or later.
+/// Run jobs on a NorFab fabric now, later, or again and again.
 ///
 /// A job is kept in the client's own database, sent to the broker at its time, run by workers, and its results are kept
 /// in the database again. One process, `norfab run`, does this for all jobs; a command that waits for its own job does
@@ -38,14 +44,15 @@ Examples:
   norfab job run nornir cli -k commands='[\"show clock\"]' --workers any
   norfab job schedule nornir cli --in 1h30m --grace 10m -k commands='[\"show clock\"]'
   norfab job list --status scheduled,failed
+  norfab schedule create clock nornir cli --every 5m -k commands='[\"show clock\"]'
   norfab run
 
 Exit codes:
   0  done
   1  the job failed, or another error
   2  usage: the command line, or a value in it, cannot be used
-  3  conflict: the job is in another status, it exists, or another process owns the database
-  4  not found: no such job, or no database
+  3  conflict: the job or schedule is in another state, it exists, or another process owns the database
+  4  not found: no such job, schedule or task, or no database
   5  the fabric was not reached in time
   130, 143  stopped by ctrl-c, by SIGTERM
 
@@ -88,9 +95,8 @@ impl Globals {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it in the program")]
 pub(crate) enum Command {
-    /// Show an immediate and a delayed job from beginning to end; needs no NorFab and leaves nothing behind
+    /// Show jobs and a schedule from beginning to end, in half a minute; needs no NorFab and leaves nothing behind
     Demo,
     /// Serve all jobs of the database until stopped: send them at their time, collect their results
     #[command(after_help = RUN_HELP)]
@@ -98,6 +104,9 @@ pub(crate) enum Command {
     /// Add jobs, look at them, change what waits for its time
     #[command(subcommand)]
     Job(JobCommand),
+    /// Create schedules, which make jobs again and again; look at them, change them
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
     /// Show the workers that are registered with the broker
     Workers(WorkersArgs),
     /// Look at the job database, or bring it up to date
@@ -250,6 +259,9 @@ pub(crate) struct ListArgs {
     /// Only jobs that this worker has completed; give it again for any of several
     #[arg(long = "worker", value_name = "NAME")]
     pub(crate) workers: Vec<String>,
+    /// Only jobs of this schedule: its name or its UUID
+    #[arg(long, value_name = "NAME|UUID", value_parser = schedule::key)]
+    pub(crate) schedule: Option<ScheduleKey>,
     /// Only delayed jobs that are due at this time or later
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse, allow_negative_numbers = true)]
     pub(crate) due_from: Option<Timestamp>,

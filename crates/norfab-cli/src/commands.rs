@@ -6,15 +6,16 @@ mod follow;
 mod job;
 mod questions;
 mod run;
+mod schedule;
 mod workers;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use norfab_client::{Client, ClientBuilder, Role, read_inventory};
+use norfab_client::{Client, ClientBuilder, Dispatching, HolderKind, Role, dispatching, read_inventory};
 
-use crate::args::{Cli, Command, DbCommand, Globals, JobCommand};
+use crate::args::{Cli, Command, DbCommand, Globals, JobCommand, ScheduleCommand};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::signals::Signals;
@@ -72,9 +73,30 @@ async fn command(cli: Cli, out: &Output, mut signals: Signals) -> Result<Verdict
         Command::Job(JobCommand::Show(args)) => job::show(&site, args, out).await,
         Command::Job(JobCommand::Cancel(args)) => job::cancel(&site, args, out).await,
         Command::Job(JobCommand::Reschedule(args)) => job::reschedule(&site, args, out).await,
+        Command::Schedule(command) => schedule_command(&site, command, out, &mut signals).await,
         Command::Workers(args) => workers::workers(&site, args, out, &mut signals).await,
         Command::Db(DbCommand::Info) => database::info(&site, out).await,
         Command::Db(DbCommand::Migrate) => database::migrate(&site, out).await,
+    }
+}
+
+async fn schedule_command(
+    site: &Site,
+    command: ScheduleCommand,
+    out: &Output,
+    signals: &mut Signals,
+) -> Result<Verdict, Failure> {
+    match command {
+        ScheduleCommand::Create(args) => schedule::create(site, args, out, signals).await,
+        ScheduleCommand::List(args) => schedule::list(site, args, out).await,
+        ScheduleCommand::Show(args) => schedule::show(site, args, out).await,
+        ScheduleCommand::Preview(args) => schedule::preview(site, args, out).await,
+        ScheduleCommand::Pause(args) => schedule::pause(site, args, out).await,
+        ScheduleCommand::Resume(args) => schedule::resume(site, args, out).await,
+        ScheduleCommand::Update(args) => schedule::update(site, args, out, signals).await,
+        ScheduleCommand::Disable(args) => schedule::disable(site, args, out).await,
+        ScheduleCommand::Delete(args) => schedule::delete(site, args, out).await,
+        ScheduleCommand::RunNow(args) => schedule::run_now(site, args, out, signals).await,
     }
 }
 
@@ -105,6 +127,15 @@ impl Site {
     fn existing_database(&self) -> Result<PathBuf, Failure> {
         let path = self.database()?;
         if path.exists() { Ok(path) } else { Err(Failure::NoDatabase { path }) }
+    }
+
+    /// What waits for its time needs a process that serves it then: says so when there is none.
+    fn tell_who_serves(&self, otherwise: &str, out: &Output) -> Result<(), Failure> {
+        match dispatching(&self.database()?)? {
+            Dispatching::Somebody(Some(holder)) if holder.kind == HolderKind::Owner => {}
+            _ => out.note(&format!("no process serves this database: {otherwise}")),
+        }
+        Ok(())
     }
 
     /// A client on a database that must be there.

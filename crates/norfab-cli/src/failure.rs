@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use norfab_client::{ClientError, JobDetail, StoreError, StoreOpenError};
+use norfab_client::{ClientError, JobDetail, ScheduleError, StoreError, StoreOpenError};
 use serde_json::{Value, json};
 
 use crate::given::GivenError;
@@ -163,12 +163,15 @@ impl Failure {
         text
     }
 
-    /// The JSON of it, with the job where it is about one.
+    /// The JSON of it, with the job or the schedule where it is about one.
     #[must_use]
     pub(crate) fn json(&self) -> Value {
         let error = json!({ "kind": self.kind().as_str(), "message": self.describe() });
         match self {
             Self::Unreachable { job, .. } | Self::Stopped { job, .. } => json!({ "error": error, "job": job }),
+            Self::Client(ClientError::Schedule(ScheduleError::NameTaken { existing })) => {
+                json!({ "error": error, "schedule": existing })
+            }
             _ => json!({ "error": error }),
         }
     }
@@ -177,11 +180,33 @@ impl Failure {
 fn kind_of(error: &ClientError) -> Kind {
     match error {
         ClientError::Invalid(_) => Kind::Usage,
-        ClientError::Store(StoreError::NoSuchJob(_)) => Kind::NotFound,
-        ClientError::Open(StoreOpenError::NotFound { .. }) => Kind::NotFound,
-        ClientError::Store(StoreError::NotScheduled { .. } | StoreError::JobExists(_)) => Kind::Conflict,
+        ClientError::Store(error) => kind_of_store(error),
+        ClientError::Schedule(error) => kind_of_schedule(error),
+        ClientError::Open(StoreOpenError::NotFound { .. }) | ClientError::UnknownTask { .. } => Kind::NotFound,
         ClientError::Owned { .. } => Kind::Conflict,
         ClientError::Unreachable { .. } => Kind::Unreachable,
+        _ => Kind::Error,
+    }
+}
+
+fn kind_of_store(error: &StoreError) -> Kind {
+    match error {
+        StoreError::NoSuchJob(_) => Kind::NotFound,
+        StoreError::NotScheduled { .. } | StoreError::JobExists(_) => Kind::Conflict,
+        _ => Kind::Error,
+    }
+}
+
+fn kind_of_schedule(error: &ScheduleError) -> Kind {
+    match error {
+        ScheduleError::Unknown(_) | ScheduleError::Deleted { .. } => Kind::NotFound,
+        ScheduleError::NameTaken { .. }
+        | ScheduleError::Exists(_)
+        | ScheduleError::Refused { .. }
+        | ScheduleError::Stale { .. }
+        | ScheduleError::Overlap { .. } => Kind::Conflict,
+        ScheduleError::Invalid(_) => Kind::Usage,
+        ScheduleError::Store(error) => kind_of_store(error),
         _ => Kind::Error,
     }
 }
@@ -214,6 +239,11 @@ mod tests {
             Kind::Unreachable,
             "the fabric was not reached: refused",
         );
+        let unknown = ScheduleError::Unknown("clock".into());
+        check(ClientError::from(unknown), Kind::NotFound, "there is no schedule \"clock\"");
+        let stale = ScheduleError::Stale { schedule: "\"clock\"".into(), expected: 1, actual: 2 };
+        let words = "schedule \"clock\" is at revision 2, not 1: it was updated meanwhile; read it again";
+        check(ClientError::from(stale), Kind::Conflict, words);
         check(PayloadError::NoKey, Kind::Usage, "-k needs KEY=VALUE, and one was given without a key or without \"=\"");
     }
 

@@ -4,6 +4,7 @@
 mod job;
 mod moment;
 mod pretty;
+mod schedule;
 mod table;
 mod tint;
 
@@ -18,8 +19,9 @@ use tracing_subscriber::fmt::MakeWriter;
 pub(crate) use job::{added, detail, event_line, job_list, results, status_line};
 pub(crate) use moment::{Moments, elapsed};
 pub(crate) use pretty::plain;
+pub(crate) use schedule::{managed, occurrences, schedule_created, schedule_detail, schedule_list};
 pub(crate) use table::{Room, workers as worker_table};
-pub(crate) use tint::{Stream, Tint, of_status};
+pub(crate) use tint::{Stream, Tint, of_state, of_status};
 
 use crate::failure::Failure;
 

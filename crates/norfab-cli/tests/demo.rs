@@ -26,6 +26,9 @@ async fn both_jobs_complete_and_nothing_is_left() {
     ended.exits(0);
     assert_eq!(ended.stdout.matches("COMPLETED by").count(), 2, "{ended:?}");
     assert!(ended.stdout.contains("starts in 1 s") && ended.stderr.is_empty(), "{ended:?}");
+    for part in ["PAUSED", "occurrences were passed over", "missed (beyond the grace)", "DELETED"] {
+        assert!(ended.stdout.contains(part), "{part}: {ended:?}");
+    }
     assert_eq!(files(&temporary), 0);
 }
 
@@ -35,6 +38,10 @@ async fn in_json_it_is_one_value() {
     let both = ended.exits(0).json();
     for name in ["immediate", "delayed"] {
         assert_eq!(both[name]["status"], "COMPLETED", "{both}");
+    }
+    let schedule = &both["schedule"];
+    for counter in ["total_runs", "passed_over", "missed_runs"] {
+        assert!(schedule[counter].as_u64() > Some(0), "{counter}: {schedule}");
     }
     assert!(both["delayed"]["released_at"].as_str() >= both["delayed"]["scheduled_for"].as_str());
 }

@@ -1,16 +1,20 @@
-//! `norfab demo`: a fabric in this process, an immediate and a delayed job, and both lives as they happen. It needs
-//! nothing and leaves nothing behind.
+//! `norfab demo`: a fabric in this process, an immediate and a delayed job, then a schedule, and their lives as they
+//! happen. It needs nothing and leaves nothing behind.
 
+mod cadence;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientError, Clock, Job, JobDetail, JobStatus, LinkState, NewJob, Role, Security, SystemClock, Timestamp,
-    Update, Workers,
+    Client, ClientError, Clock, Job, JobDetail, JobStatus, LinkState, NewJob, Role, ScheduleDetail, Security,
+    SystemClock, Timestamp, Update, Workers,
 };
 use norfab_loopback::{Loopback, LoopbackConfig};
 use serde_json::json;
 use tempfile::TempDir;
 
+use self::cadence::Cadence;
 use super::Verdict;
 use super::follow::Countdown;
 use super::job::not_well;
@@ -30,27 +34,62 @@ pub(crate) async fn demo(out: &Output, signals: &mut Signals) -> Result<Verdict,
     let fabric = Loopback::start(LoopbackConfig::default(), SystemClock)
         .await
         .map_err(|error| Failure::Demo(error.to_string()))?;
-    let database = folder.path().join("demo.db");
-    let client = Client::builder()
-        .database(&database)
-        .name("demo")
-        .endpoint(fabric.endpoint())
-        .security(Security::Plain)
-        .role(Role::Owner)
-        .build()
-        .await?;
-    out.print(&format!(
-        "A broker and two workers run in this process, at {}.\nThe client keeps its jobs in {}.\n",
-        fabric.endpoint(),
-        database.display()
-    ))?;
-    let shown = Show::new(out).play(&client, signals).await;
-    client.shutdown().await;
+    let place = Place { database: folder.path().join("demo.db"), endpoint: fabric.endpoint().to_owned() };
+    let shown = play(&place, out, signals).await;
     fabric.shutdown().await;
     folder.close().map_err(Failure::Temporary)?;
     match shown? {
         Some(signal) => Err(Failure::Interrupted(signal)),
         None => Ok(Verdict::Done),
+    }
+}
+
+/// Where the demonstration takes place.
+#[derive(Debug)]
+struct Place {
+    database: PathBuf,
+    endpoint: String,
+}
+
+impl Place {
+    /// A client that serves the jobs.
+    async fn open(&self) -> Result<Client, ClientError> {
+        Client::builder()
+            .database(&self.database)
+            .name("demo")
+            .endpoint(&self.endpoint)
+            .security(Security::Plain)
+            .role(Role::Owner)
+            .build()
+            .await
+    }
+}
+
+/// Plays both acts; gives the signal that broke them off, if one did.
+async fn play(place: &Place, out: &Output, signals: &mut Signals) -> Result<Option<StopSignal>, Failure> {
+    let client = place.open().await?;
+    out.print(&format!(
+        "A broker and two workers run in this process, at {}.\nThe client keeps its jobs in {}.\n",
+        place.endpoint,
+        place.database.display()
+    ))?;
+    let mut show = Show::new(out);
+    let (immediate, delayed) = match show.play(&client, signals).await {
+        Ok(Ok(jobs)) => jobs,
+        other => {
+            client.shutdown().await;
+            return other.map(Result::err);
+        }
+    };
+    let schedule = match Cadence::new(place, &show, client).play(signals).await? {
+        Ok(schedule) => schedule,
+        Err(signal) => return Ok(Some(signal)),
+    };
+    let value = json!({"immediate": immediate, "delayed": delayed, "schedule": schedule});
+    out.result(&value, || closing(&immediate, &delayed, &schedule))?;
+    match [&immediate, &delayed].into_iter().find_map(not_well) {
+        Some(why) => Err(Failure::Demo(why)),
+        None => Ok(None),
     }
 }
 
@@ -97,8 +136,12 @@ impl<'a> Show<'a> {
         Self { out, began: SystemClock.now(), countdown: None, due: None }
     }
 
-    /// Adds both jobs and tells their lives; gives the signal that broke it off, if one did.
-    async fn play(mut self, client: &Client, signals: &mut Signals) -> Result<Option<StopSignal>, Failure> {
+    /// Adds both jobs and tells their lives; gives them as they ended, or the signal that broke it off.
+    async fn play(
+        &mut self,
+        client: &Client,
+        signals: &mut Signals,
+    ) -> Result<Result<(JobDetail, JobDetail), StopSignal>, Failure> {
         link_up(client).await?;
         let now = SystemClock.now();
         let greeting = json!({"message": "good morning"});
@@ -109,16 +152,10 @@ impl<'a> Show<'a> {
         let mut immediate = Life::new("immediate", client.submit_job(steps).await?);
         let stopped = self.tell_both(&mut delayed, &mut immediate, signals).await?;
         self.out.clear_bar();
-        if stopped.is_some() {
-            return Ok(stopped);
+        if let Some(signal) = stopped {
+            return Ok(Err(signal));
         }
-        let immediate = client.get_job(immediate.handle.id()).await?;
-        let delayed = client.get_job(delayed.handle.id()).await?;
-        self.out.result(&json!({"immediate": immediate, "delayed": delayed}), || closing(&immediate, &delayed))?;
-        match [&immediate, &delayed].into_iter().find_map(not_well) {
-            Some(why) => Err(Failure::Demo(why)),
-            None => Ok(None),
-        }
+        Ok(Ok((client.get_job(immediate.handle.id()).await?, client.get_job(delayed.handle.id()).await?)))
     }
 
     async fn tell_both(
@@ -216,7 +253,7 @@ async fn link_up(client: &Client) -> Result<(), Failure> {
 }
 
 /// The last words.
-fn closing(immediate: &JobDetail, delayed: &JobDetail) -> String {
+fn closing(immediate: &JobDetail, delayed: &JobDetail, schedule: &ScheduleDetail) -> String {
     let line = |name: &str, detail: &JobDetail| {
         let job = &detail.job;
         let workers: Vec<_> = job.workers_completed.iter().map(String::as_str).collect();
@@ -226,8 +263,13 @@ fn closing(immediate: &JobDetail, delayed: &JobDetail) -> String {
         });
         format!("{name:9}  {status} by {}{}", plain(&workers.join(" and ")), lateness.unwrap_or_default())
     };
+    let counters = &schedule.view.schedule.counters;
+    let counted = format!(
+        "schedule   {} runs, {} passed over while it was paused, {} missed",
+        counters.total_runs, counters.passed_over, counters.missed_runs
+    );
     format!(
-        "\n{}\n{}\n\nNow with a NorFab of your own: norfab --base-dir DIR workers, where DIR holds inventory.yaml.",
+        "\n{}\n{}\n{counted}\n\nNow with a NorFab of your own: norfab --base-dir DIR workers, where DIR holds inventory.yaml.",
         line("immediate", immediate),
         line("delayed", delayed)
     )

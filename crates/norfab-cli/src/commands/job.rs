@@ -1,8 +1,8 @@
 //! `norfab job`: adds jobs and waits for them, lists and shows them, withdraws and moves what waits for its time.
 
 use norfab_client::{
-    Client, ClientError, Clock, Dispatching, HolderKind, Job, JobCursor, JobDetail, JobEvent, JobFilter, JobId,
-    JobStatus, Json, Limits, NewJob, Role, StoreError, SystemClock, dispatching,
+    Client, ClientError, Clock, Job, JobCursor, JobDetail, JobEvent, JobFilter, JobId, JobStatus, Json, Limits, NewJob,
+    Role, ScheduleError, ScheduleId, ScheduleKey, StoreError, SystemClock,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,18 +49,22 @@ pub(crate) async fn schedule(
 
 /// Lists jobs.
 pub(crate) async fn list(site: &Site, args: ListArgs, out: &Output) -> Result<Verdict, Failure> {
+    let client = site.open_existing(Role::ReadOnly).await?;
+    let schedule = match args.schedule {
+        Some(key) => Some(schedule_id(&client, key).await?),
+        None => None,
+    };
     let filter = JobFilter {
         statuses: args.status,
         service: args.service,
         task: args.task,
         workers: args.workers,
-        schedule: None,
+        schedule,
         due_from: args.due_from,
         due_until: args.due_until,
         limit: args.last,
         cursor: args.cursor.map(JobCursor),
     };
-    let client = site.open_existing(Role::ReadOnly).await?;
     let page = client.list_jobs(&filter).await?;
     client.shutdown().await;
     out.result(&page, || {
@@ -76,6 +80,15 @@ pub(crate) async fn list(site: &Site, args: ListArgs, out: &Output) -> Result<Ve
         out.progress(&format!("there are more: --cursor {next}"));
     }
     Ok(Verdict::Done)
+}
+
+/// The schedule of a key. The jobs of one whose row is broken can be listed by its UUID all the same.
+async fn schedule_id(client: &Client, key: ScheduleKey) -> Result<ScheduleId, ClientError> {
+    match (client.get_job_schedule(&key).await, key) {
+        (Ok(detail), _) => Ok(detail.view.schedule.uuid),
+        (Err(ClientError::Schedule(ScheduleError::Unreadable { .. })), ScheduleKey::Id(id)) => Ok(id),
+        (Err(error), _) => Err(error),
+    }
 }
 
 /// A job with its events, in JSON.
@@ -138,19 +151,28 @@ pub(crate) async fn reschedule(site: &Site, args: RescheduleArgs, out: &Output) 
     tell_who_sends(site, out)
 }
 
-async fn new_job(args: JobArgs, signals: &mut Signals) -> Result<NewJob, Failure> {
-    if (&args.kwargs, &args.args) == (&Some(Given::Stdin), &Some(Given::Stdin)) {
-        return Err(GivenError::StdinTwice.into());
-    }
-    // Who types at standard input, or waits for it, may change their mind.
-    let (kwargs, positional) = tokio::select! {
-        texts = async { tokio::try_join!(text("--kwargs", args.kwargs), text("--args", args.args)) } => texts?,
-        signal = signals.next() => return Err(Failure::Interrupted(signal)),
-    };
+pub(super) async fn new_job(args: JobArgs, signals: &mut Signals) -> Result<NewJob, Failure> {
+    let (kwargs, positional) = texts(args.kwargs, args.args, signals).await?;
     let kwargs = payload::kwargs(&args.pairs, kwargs.as_deref())?;
     let positional = payload::args(positional.as_deref())?;
     let workers = payload::workers(&args.workers)?;
     Ok(NewJob::new(args.service, args.task).workers(workers).args(positional).kwargs(kwargs).timeout(args.timeout))
+}
+
+/// The texts of `--kwargs` and `--args`, wherever they come from.
+pub(super) async fn texts(
+    kwargs: Option<Given>,
+    args: Option<Given>,
+    signals: &mut Signals,
+) -> Result<(Option<String>, Option<String>), Failure> {
+    if (&kwargs, &args) == (&Some(Given::Stdin), &Some(Given::Stdin)) {
+        return Err(GivenError::StdinTwice.into());
+    }
+    // Who types at standard input, or waits for it, may change their mind.
+    tokio::select! {
+        texts = async { tokio::try_join!(text("--kwargs", kwargs), text("--args", args)) } => Ok(texts?),
+        signal = signals.next() => Err(Failure::Interrupted(signal)),
+    }
 }
 
 async fn text(option: &'static str, given: Option<Given>) -> Result<Option<String>, GivenError> {
@@ -160,21 +182,18 @@ async fn text(option: &'static str, given: Option<Given>) -> Result<Option<Strin
     }
 }
 
-fn tell_changed(job: &Job, out: &Output) -> Result<(), Failure> {
+pub(super) fn tell_changed(job: &Job, out: &Output) -> Result<(), Failure> {
     out.result(job, || output::added(job, &Moments::now()))
 }
 
 /// A delayed job needs somebody who sends it at its time.
-fn tell_who_sends(site: &Site, out: &Output) -> Result<Verdict, Failure> {
-    match dispatching(&site.database()?)? {
-        Dispatching::Somebody(Some(holder)) if holder.kind == HolderKind::Owner => {}
-        _ => out.note("no process serves this database: the job is sent only if `norfab run` is running at its time, or is started later"),
-    }
+pub(super) fn tell_who_sends(site: &Site, out: &Output) -> Result<Verdict, Failure> {
+    site.tell_who_serves("the job is sent only if `norfab run` is running at its time, or is started later", out)?;
     Ok(Verdict::Done)
 }
 
 /// Waits for a job that was just added, and tells how it ended.
-async fn wait(
+pub(super) async fn wait(
     site: &Site,
     client: Client,
     handle: Result<Handle, ClientError>,

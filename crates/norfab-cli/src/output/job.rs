@@ -101,12 +101,9 @@ fn head(job: &Job, moments: &Moments, room: Room) -> String {
         ("sent", (job.posts_sent > 0).then(|| times(job.posts_sent))),
         ("refused", (job.posts_refused > 0).then(|| times(job.posts_refused))),
     ];
-    let fields: Vec<_> = fields.into_iter().filter_map(|(name, text)| Some((name, text?))).collect();
-    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let line = |name: &str, text: &str| hanging(&format!("{name:width$}  "), text, room);
-    let mut lines: Vec<_> = fields.iter().map(|(name, text)| line(name, text)).collect();
-    lines.extend(job.errors.iter().map(|error| line("error", &plain(error))));
-    lines.join("\n")
+    let errors = job.errors.iter().map(|error| ("error", plain(error)));
+    let said = fields.into_iter().filter_map(|(name, text)| Some((name, text?)));
+    super::pretty::fields(&said.chain(errors).collect::<Vec<_>>(), room)
 }
 
 /// What each worker answered.

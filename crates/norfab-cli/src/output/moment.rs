@@ -60,13 +60,7 @@ impl Moments {
             #[cfg(test)]
             Zone::Fixed(offset) => offset,
         };
-        // At the end of the calendar the local date may not exist.
-        let (local, offset) = utc.checked_to_offset(offset).map_or((utc, UtcOffset::UTC), |local| (local, offset));
-        let offset = if offset.is_utc() { Ok("Z".to_owned()) } else { local.format(OFFSET) };
-        match (local.format(DATE_TIME), offset) {
-            (Ok(date_time), Ok(offset)) => format!("{date_time}{offset}"),
-            _ => at.to_string(),
-        }
+        with_offset(at, offset)
     }
 
     /// How far away an instant is: `in 5 min`, `3 h 20 min ago`, `now`.
@@ -81,6 +75,29 @@ impl Moments {
             (0, past) => format!("{} ago", length(past, units)),
             (future, _) => format!("in {}", length(future, units)),
         }
+    }
+}
+
+/// An instant in UTC, to the second.
+#[must_use]
+pub(crate) fn in_utc(at: Timestamp) -> String {
+    with_offset(at, UtcOffset::UTC)
+}
+
+/// An instant as the clocks of a zone show it, with their offset, to the second.
+#[must_use]
+pub(crate) fn in_zone(at: Timestamp, zone: &norfab_client::Zone) -> String {
+    with_offset(at, zone.offset_at(at))
+}
+
+fn with_offset(at: Timestamp, offset: UtcOffset) -> String {
+    let utc = OffsetDateTime::from(at);
+    // At the end of the calendar the local date may not exist.
+    let (local, offset) = utc.checked_to_offset(offset).map_or((utc, UtcOffset::UTC), |local| (local, offset));
+    let offset = if offset.is_utc() { Ok("Z".to_owned()) } else { local.format(OFFSET) };
+    match (local.format(DATE_TIME), offset) {
+        (Ok(date_time), Ok(offset)) => format!("{date_time}{offset}"),
+        _ => at.to_string(),
     }
 }
 

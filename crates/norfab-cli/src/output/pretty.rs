@@ -46,6 +46,14 @@ pub(crate) fn hanging(label: &str, text: &str, room: Room) -> String {
     format!("{label}{}", lines.join(&format!("\n{}", " ".repeat(margin))))
 }
 
+/// Names and texts, a line each, the texts below each other.
+#[must_use]
+pub(crate) fn fields(fields: &[(&str, String)], room: Room) -> String {
+    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines: Vec<_> = fields.iter().map(|(name, text)| hanging(&format!("{name:width$}  "), text, room)).collect();
+    lines.join("\n")
+}
+
 /// A line in pieces that fit; a word that does not stays whole. What fits is left as it is.
 fn wrapped(line: &str, room: Room) -> Vec<String> {
     let mut pieces = vec![String::new()];

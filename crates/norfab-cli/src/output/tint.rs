@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use console::StyledObject;
-use norfab_client::JobStatus;
+use norfab_client::{JobStatus, ScheduleState};
 
 /// Where a text goes: one may be a terminal and the other not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,17 @@ impl Tint {
             Self::Waiting => text.cyan(),
             Self::Quiet => text.dim(),
         }
+    }
+}
+
+/// The colour of a schedule's state.
+#[must_use]
+pub(crate) fn of_state(state: ScheduleState) -> Tint {
+    match state {
+        ScheduleState::Active => Tint::Good,
+        ScheduleState::Paused => Tint::Notice,
+        ScheduleState::Completed => Tint::Quiet,
+        ScheduleState::Disabled => Tint::Bad,
     }
 }
 

@@ -1,0 +1,340 @@
+//! `norfab schedule`: creates schedules and shows what they will do, looks at them, and changes them.
+
+use std::time::Duration;
+
+use norfab_client::{
+    Client, ClientError, Clock, Created, Limits, Managed, NewSchedule, Overlap, Patch, Role, ScheduleCursor,
+    ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SystemClock, Timestamp, Upcoming, Zone,
+};
+use serde::Serialize;
+
+use super::job::{new_job, tell_changed, tell_who_sends, texts, wait};
+use super::{Site, Verdict};
+use crate::args::{CreateArgs, KeyArgs, OrNone, PreviewArgs, RunNowArgs, SchedulesArgs, UpdateArgs};
+use crate::failure::Failure;
+use crate::output::{self, Format, Moments, Output, Room};
+use crate::payload;
+use crate::signals::Signals;
+
+/// How many instants a new schedule shows.
+const FIRST_INSTANTS: usize = 5;
+
+/// An instant of a schedule, in JSON.
+#[derive(Debug, Serialize)]
+struct Instant {
+    at: Timestamp,
+    /// With its jitter; left out where no schedule is there yet, whose identity decides it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<Timestamp>,
+}
+
+/// The instants of a schedule, in JSON.
+#[derive(Debug, Serialize)]
+struct Instants {
+    occurrences: Vec<Instant>,
+}
+
+impl Instants {
+    fn of_schedule(next: &[Upcoming]) -> Self {
+        Self { occurrences: next.iter().map(|one| Instant { at: one.occurrence, due: Some(one.due) }).collect() }
+    }
+
+    fn of_rule(next: &[Upcoming]) -> Self {
+        Self { occurrences: next.iter().map(|one| Instant { at: one.occurrence, due: None }).collect() }
+    }
+}
+
+/// Creates a schedule, and shows it with its first instants.
+pub(crate) async fn create(
+    site: &Site,
+    args: CreateArgs,
+    out: &Output,
+    signals: &mut Signals,
+) -> Result<Verdict, Failure> {
+    let is_verified = args.verify;
+    let new = new_schedule(args, signals).await?;
+    Limits::default().check_schedule(SystemClock.now(), new.clone()).map_err(ClientError::from)?;
+    let client = site.open(if is_verified { Role::Guest } else { Role::Beside }).await?;
+    let created = async {
+        if is_verified {
+            verify(&client, &new, signals).await?;
+        }
+        Ok::<_, Failure>(client.create_job_schedule(new).await?)
+    }
+    .await;
+    client.shutdown().await;
+    let created = created?;
+    tell_created(&created, out)?;
+    tell_who_makes(site, created.schedule.state, out)
+}
+
+/// Lists schedules.
+pub(crate) async fn list(site: &Site, args: SchedulesArgs, out: &Output) -> Result<Verdict, Failure> {
+    let filter = ScheduleFilter {
+        states: args.state,
+        service: args.service,
+        task: args.task,
+        limit: args.limit,
+        cursor: args.cursor.map(ScheduleCursor),
+    };
+    let client = site.open_existing(Role::ReadOnly).await?;
+    let page = client.list_job_schedules(&filter).await?;
+    client.shutdown().await;
+    let is_empty = page.schedules.is_empty();
+    out.result(&page, || {
+        if is_empty { String::new() } else { output::schedule_list(&page, &Moments::now(), Room::of_stdout()) }
+    })?;
+    if is_empty {
+        out.progress("no such schedules");
+    }
+    for row in &page.unreadable {
+        out.note(&format!("schedule {} cannot be read: {}", output::plain(&row.uuid), output::plain(&row.reason)));
+    }
+    if let Some(ScheduleCursor(next)) = page.next {
+        out.progress(&format!("there are more: --cursor {next}"));
+    }
+    Ok(Verdict::Done)
+}
+
+/// Shows one schedule.
+pub(crate) async fn show(site: &Site, args: KeyArgs, out: &Output) -> Result<Verdict, Failure> {
+    let client = site.open_existing(Role::ReadOnly).await?;
+    let detail = client.get_job_schedule(&args.key).await?;
+    client.shutdown().await;
+    out.result(&detail, || output::schedule_detail(&detail, &Moments::now(), Room::of_stdout()))?;
+    Ok(Verdict::Done)
+}
+
+/// Shows the next instants of a schedule, or of a rule that is none yet.
+pub(crate) async fn preview(site: &Site, args: PreviewArgs, out: &Output) -> Result<Verdict, Failure> {
+    let from = args.from.unwrap_or_else(|| SystemClock.now());
+    let count = usize::try_from(args.count).unwrap_or(usize::MAX);
+    match (args.key, args.every) {
+        (Some(key), _) if args.bounds.is_empty() => preview_schedule(site, &key, from, count, out).await,
+        (None, Some(every)) => {
+            // The rule is looked at alone: what it runs does not matter.
+            preview_rule(args.bounds.onto(NewSchedule::new("any", "any", every)), from, count, out)
+        }
+        _ => Err(Failure::Usage(
+            "--start-at, --end-at, --timezone and --jitter describe a new rule: give them with --every".to_owned(),
+        )),
+    }
+}
+
+/// Lets a schedule make nothing for now.
+pub(crate) async fn pause(site: &Site, args: KeyArgs, out: &Output) -> Result<Verdict, Failure> {
+    let client = site.open_existing(Role::Beside).await?;
+    let managed = client.pause_job_schedule(&args.key).await;
+    tell_managed(site, client, managed, out).await
+}
+
+/// Lets a schedule go on.
+pub(crate) async fn resume(site: &Site, args: KeyArgs, out: &Output) -> Result<Verdict, Failure> {
+    let client = site.open_existing(Role::Beside).await?;
+    let managed = client.resume_job_schedule(&args.key).await;
+    tell_managed(site, client, managed, out).await
+}
+
+/// Changes a schedule.
+pub(crate) async fn update(
+    site: &Site,
+    args: UpdateArgs,
+    out: &Output,
+    signals: &mut Signals,
+) -> Result<Verdict, Failure> {
+    let key = args.key.clone();
+    let patch = patch(args, signals).await?;
+    if patch.is_empty() {
+        return Err(Failure::Usage("nothing is to be changed; give an option such as --every 10m".to_owned()));
+    }
+    let client = site.open_existing(Role::Beside).await?;
+    let managed = client.update_job_schedule(&key, &patch).await;
+    if let Ok(managed) = &managed {
+        tell_warnings(managed.schedule.warnings().iter(), out);
+    }
+    tell_managed(site, client, managed, out).await
+}
+
+/// Switches a schedule off.
+pub(crate) async fn disable(site: &Site, args: KeyArgs, out: &Output) -> Result<Verdict, Failure> {
+    let client = site.open_existing(Role::Beside).await?;
+    let managed = client.disable_job_schedule(&args.key).await;
+    tell_managed(site, client, managed, out).await
+}
+
+/// Deletes a schedule.
+pub(crate) async fn delete(site: &Site, args: KeyArgs, out: &Output) -> Result<Verdict, Failure> {
+    let client = site.open_existing(Role::Beside).await?;
+    let managed = client.delete_job_schedule(&args.key).await;
+    tell_managed(site, client, managed, out).await
+}
+
+/// Runs a schedule once; waits for the results only if that was asked for.
+pub(crate) async fn run_now(
+    site: &Site,
+    args: RunNowArgs,
+    out: &Output,
+    signals: &mut Signals,
+) -> Result<Verdict, Failure> {
+    let overlap = if args.force { Overlap::Force } else { Overlap::Respect };
+    if args.wait {
+        let client = site.open_existing(Role::Guest).await?;
+        let handle = client.run_job_schedule_now(&args.key, overlap).await;
+        return wait(site, client, handle, &args.answers, out, signals).await;
+    }
+    let client = site.open_existing(Role::Beside).await?;
+    let job = client.run_job_schedule_now(&args.key, overlap).await?.job().await?;
+    client.shutdown().await;
+    tell_changed(&job, out)?;
+    tell_who_sends(site, out)
+}
+
+async fn new_schedule(args: CreateArgs, signals: &mut Signals) -> Result<NewSchedule, Failure> {
+    let job = new_job(args.job, signals).await?;
+    let new = args.bounds.onto(NewSchedule::new(job.service, job.task, args.every).name(args.name));
+    let new = NewSchedule {
+        workers: job.workers,
+        args: job.args,
+        kwargs: job.kwargs,
+        timeout: job.timeout,
+        coalesce: args.coalesce.unwrap_or(new.coalesce),
+        overlap_policy: args.overlap.unwrap_or(new.overlap_policy),
+        max_instances: args.max_instances.unwrap_or(new.max_instances),
+        misfire_grace_seconds: args.grace,
+        ..new
+    };
+    Ok(if args.paused { new.paused() } else { new })
+}
+
+/// Asks the workers for their tasks, as long as there is a chance of an answer.
+async fn verify(client: &Client, new: &NewSchedule, signals: &mut Signals) -> Result<(), Failure> {
+    /// How long a question that failed may take to be explained.
+    const EXPLANATION: Duration = Duration::from_millis(500);
+    let verified = tokio::select! {
+        verified = client.verify_task(&new.service, &new.task) => verified,
+        reason = client.unreachable() => Err(ClientError::Unreachable { reason }),
+        signal = signals.next() => return Err(Failure::Interrupted(signal)),
+    };
+    if let Err(ClientError::Unverified { .. }) = verified
+        && let Ok(reason) = tokio::time::timeout(EXPLANATION, client.unreachable()).await
+    {
+        return Err(ClientError::Unreachable { reason }.into());
+    }
+    Ok(verified?)
+}
+
+async fn patch(args: UpdateArgs, signals: &mut Signals) -> Result<SchedulePatch, Failure> {
+    let has_kwargs = !args.pairs.is_empty() || args.kwargs.is_some();
+    let (kwargs, positional) = texts(args.kwargs, args.args, signals).await?;
+    let kwargs = if has_kwargs { Some(payload::kwargs(&args.pairs, kwargs.as_deref())?) } else { None };
+    let positional = positional.map(|text| payload::args(Some(&text))).transpose()?;
+    let workers = if args.workers.is_empty() { None } else { Some(payload::workers(&args.workers)?) };
+    Ok(SchedulePatch {
+        revision: args.revision,
+        name: if args.no_name { Patch::Clear } else { Patch::set_some(args.name) },
+        service: args.service,
+        task: args.task,
+        workers: Patch::set_some(workers),
+        args: Patch::set_some(positional),
+        kwargs: Patch::set_some(kwargs),
+        timeout: Patch::set_some(args.timeout),
+        trigger: args.every.map(Into::into),
+        timezone: Patch::set_some(args.timezone),
+        start_at: OrNone::patch(args.start_at),
+        end_at: OrNone::patch(args.end_at),
+        coalesce: Patch::set_some(args.coalesce),
+        overlap_policy: Patch::set_some(args.overlap),
+        max_instances: Patch::set_some(args.max_instances),
+        misfire_grace_seconds: OrNone::patch(args.grace),
+        jitter_seconds: OrNone::patch(args.jitter),
+    })
+}
+
+async fn preview_schedule(
+    site: &Site,
+    key: &ScheduleKey,
+    from: Timestamp,
+    count: usize,
+    out: &Output,
+) -> Result<Verdict, Failure> {
+    let client = site.open_existing(Role::ReadOnly).await?;
+    let schedule = client.get_job_schedule(key).await?.view.schedule;
+    let next = client.preview(&ScheduleKey::from(schedule.uuid.clone()), from, count).await?;
+    client.shutdown().await;
+    tell_instants(&next, &Instants::of_schedule(&next), &schedule.timezone, out)?;
+    if schedule.state != ScheduleState::Active {
+        out.progress(&format!("schedule {} is {}: it makes no jobs", schedule.label(), schedule.state));
+    }
+    Ok(Verdict::Done)
+}
+
+fn preview_rule(new: NewSchedule, from: Timestamp, count: usize, out: &Output) -> Result<Verdict, Failure> {
+    let valid = Limits::default().check_schedule(SystemClock.now(), new).map_err(ClientError::from)?;
+    let schedule = valid.schedule();
+    // What the jitter makes of an instant hangs on the identity that the schedule will have.
+    let nominal = |one: Upcoming| Upcoming { due: one.occurrence, ..one };
+    let next: Vec<_> = schedule.preview(from).take(count).map(nominal).collect();
+    tell_instants(&next, &Instants::of_rule(&next), &schedule.timezone, out)?;
+    if schedule.jitter_seconds > 0 {
+        out.progress(&format!("each of them will be due up to {} s later", schedule.jitter_seconds));
+    }
+    Ok(Verdict::Done)
+}
+
+fn tell_instants(next: &[Upcoming], json: &Instants, zone: &Zone, out: &Output) -> Result<(), Failure> {
+    out.result(json, || {
+        if next.is_empty() {
+            String::new()
+        } else {
+            output::occurrences(next, zone, &Moments::now(), Room::of_stdout())
+        }
+    })?;
+    if next.is_empty() {
+        out.progress("nothing is to come after this time");
+    }
+    Ok(())
+}
+
+/// A new schedule with its first instants, in JSON.
+#[derive(Debug, Serialize)]
+struct ShownCreated<'a> {
+    #[serde(flatten)]
+    created: &'a Created,
+    #[serde(flatten)]
+    instants: Instants,
+}
+
+fn tell_created(created: &Created, out: &Output) -> Result<(), Failure> {
+    let next: Vec<_> = created.schedule.preview(created.schedule.created_at).take(FIRST_INSTANTS).collect();
+    let shown = ShownCreated { created, instants: Instants::of_schedule(&next) };
+    out.result(&shown, || output::schedule_created(created, &next, &Moments::now(), Room::of_stdout()))?;
+    tell_warnings(created.warnings.iter(), out);
+    Ok(())
+}
+
+/// Tells what may not have been meant; JSON has it in its value.
+fn tell_warnings(warnings: impl Iterator<Item = impl ToString>, out: &Output) {
+    if out.format() == Format::Human {
+        warnings.for_each(|warning| out.note(&warning.to_string()));
+    }
+}
+
+async fn tell_managed(
+    site: &Site,
+    client: Client,
+    managed: Result<Managed, ClientError>,
+    out: &Output,
+) -> Result<Verdict, Failure> {
+    client.shutdown().await;
+    let managed = managed?;
+    out.result(&managed, || output::managed(&managed, &Moments::now()))?;
+    tell_who_makes(site, managed.schedule.state, out)
+}
+
+/// An active schedule needs somebody who makes its jobs.
+fn tell_who_makes(site: &Site, state: ScheduleState, out: &Output) -> Result<Verdict, Failure> {
+    if state == ScheduleState::Active {
+        site.tell_who_serves("its jobs are made only while `norfab run` is running", out)?;
+    }
+    Ok(Verdict::Done)
+}

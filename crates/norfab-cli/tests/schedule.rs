@@ -1,0 +1,265 @@
+//! `norfab schedule`: from creation to deletion, what is refused, and the jobs that `norfab run` makes.
+
+mod common;
+
+use common::Site;
+use norfab_client::{Clock, SystemClock};
+use serde_json::{Value, json};
+
+const CREATE: [&str; 8] = ["--json", "schedule", "create", "clock", "demo", "echo", "--timeout", "30"];
+
+impl Site {
+    /// A paused or active schedule named `clock`, as its creation tells of it.
+    async fn clock(&self, options: &[&str]) -> Value {
+        self.run(&[&CREATE[..], options].concat()).await.exits(0).json()
+    }
+
+    /// What a command tells in JSON.
+    async fn told(&self, line: &[&str]) -> Value {
+        self.run(&[&["--json", "schedule"], line].concat()).await.exits(0).json()
+    }
+}
+
+#[tokio::test]
+async fn created_and_shown() {
+    let site = Site::start().await;
+    let options = ["--every", "5m", "--timezone", "Europe/Berlin", "--start-at", "2026-01-01T00:00:00Z", "-k", "n=1"];
+    let policies =
+        ["--coalesce", "ALL", "--overlap", "allow", "--max-instances", "3", "--grace", "2m", "--jitter", "9"];
+    let created = site.clock(&[&options[..], &policies].concat()).await;
+    for (column, value) in [
+        ("name", json!("clock")),
+        ("service", json!("demo")),
+        ("trigger_type", json!("interval")),
+        ("trigger_config", json!({"seconds": 300, "mode": "fixed_rate"})),
+        ("timezone", json!("Europe/Berlin")),
+        ("coalesce", json!("all")),
+        ("overlap_policy", json!("ALLOW")),
+        ("max_instances", json!(3)),
+        ("misfire_grace_seconds", json!(120)),
+        ("jitter_seconds", json!(9)),
+        ("timeout", json!(30)),
+        ("state", json!("ACTIVE")),
+        ("revision", json!(1)),
+        ("warnings", json!([])),
+    ] {
+        assert_eq!(created[column], value, "{column}: {created}");
+    }
+    assert_eq!(created["occurrences"].as_array().map(Vec::len), Some(5));
+    assert_eq!(created["occurrences"][0], json!({"at": created["next_run_at"], "due": created["next_due_at"]}));
+    let uuid = created["uuid"].as_str().expect("text");
+    for key in ["clock", uuid] {
+        let shown = site.told(&["show", key]).await;
+        assert_eq!((&shown["uuid"], &shown["kwargs"]), (&created["uuid"], &json!({"n": 1})), "{shown}");
+        assert_eq!((&shown["args"], &shown["active_jobs"]), (&json!([]), &json!(0)), "{shown}");
+    }
+    let shown = site.run(&["schedule", "show", "clock"]).await;
+    for part in ["Europe/Berlin", "every", "5m", "ALLOW, 3 at a time", "120 s", "locally", "(in ", "\"n\": 1"] {
+        assert!(shown.stdout.contains(part), "{part}: {shown:?}");
+    }
+    let listed = site.told(&["list", "--state", "active", "--service", "demo"]).await;
+    assert_eq!(listed["schedules"][0]["uuid"], created["uuid"], "{listed}");
+    let listed = site.run(&["schedule", "list"]).await;
+    let mut lines = listed.exits(0).stdout.lines();
+    assert!(lines.next().is_some_and(|line| line.starts_with("NAME") && line.ends_with("SKIPPED")), "{listed:?}");
+    assert!(lines.next().is_some_and(|line| line.starts_with("clock") && line.contains("in ")), "{listed:?}");
+    assert_eq!(site.told(&["list", "--state", "paused"]).await["schedules"], json!([]));
+}
+
+#[tokio::test]
+async fn creation_tells_a_person_what_comes_and_warns() {
+    let site = Site::start().await;
+    let line = ["schedule", "create", "clock", "demo", "echo", "--every", "1m", "--coalesce", "all", "--grace", "5"];
+    let ended = site.run(&[&line[..], &["--timezone", "Asia/Kolkata"]].concat()).await;
+    ended.exits(0);
+    let instants = ended.stdout.lines().filter(|line| line.contains("+05:30") && line.starts_with("20")).count();
+    assert_eq!(instants, 5, "{ended:?}");
+    assert!(ended.stdout.contains("UTC") && ended.stdout.contains("in 1 min"), "{ended:?}");
+    for part in ["coalesce \"all\" with FORBID", "less than the 60 s", "shorter than the timeout", "`norfab run`"] {
+        assert!(ended.stderr.contains(part), "{part}: {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn previewed() {
+    let site = Site::start().await;
+    // A rule needs no database, and makes none.
+    let rule = ["preview", "--every", "1w", "--start-at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z"];
+    let shown = site.told(&[&rule[..], &["-n", "2"]].concat()).await;
+    assert_eq!(shown, json!({"occurrences": [{"at": "2026-01-08T00:00:00Z"}, {"at": "2026-01-15T00:00:00Z"}]}));
+    assert_eq!(std::fs::read_dir(site.folder.path()).expect("reads").count(), 0);
+    site.run(&["schedule", "preview", "clock"]).await.fails(4, "there is no job database");
+    let created = site.clock(&["--every", "5m"]).await;
+    let shown = site.told(&["preview", "clock", "--from", created["created_at"].as_str().expect("text")]).await;
+    assert_eq!(shown["occurrences"], created["occurrences"]);
+    site.run(&["schedule", "preview", "clock", "--jitter", "5"]).await.fails(2, "--every");
+    site.run(&["schedule", "preview"]).await.exits(2);
+    site.run(&["schedule", "preview", "clock", "--every", "5m"]).await.exits(2);
+}
+
+#[tokio::test]
+async fn paused_resumed_switched_off_and_deleted() {
+    let site = Site::start().await;
+    let created = site.clock(&["--every", "5m", "--paused"]).await;
+    assert_eq!(created["state"], "PAUSED");
+    for (call, state) in [
+        ("resume", "ACTIVE"),
+        ("resume", "ACTIVE"),
+        ("pause", "PAUSED"),
+        ("pause", "PAUSED"),
+        ("disable", "DISABLED"),
+        ("resume", "ACTIVE"),
+    ] {
+        let managed = site.told(&[call, "clock"]).await;
+        assert_eq!((&managed["state"], &managed["uuid"]), (&json!(state), &created["uuid"]), "{call}");
+        assert_eq!(site.told(&["show", "clock"]).await["state"], state, "{call}");
+    }
+    site.told(&["disable", "clock"]).await;
+    site.run(&["schedule", "pause", "clock"]).await.fails(3, "is DISABLED and cannot be paused; resume it first");
+    site.run(&["schedule", "run-now", "clock"]).await.fails(3, "cannot be run");
+    let deleted = site.told(&["delete", "clock"]).await;
+    assert!(deleted["deleted_at"].is_string(), "{deleted}");
+    assert_eq!(site.told(&["list"]).await["schedules"], json!([]));
+    site.run(&["schedule", "show", "clock"]).await.fails(4, "there is no schedule \"clock\"");
+    let uuid = created["uuid"].as_str().expect("text");
+    assert_eq!(site.told(&["show", uuid]).await["deleted_at"], deleted["deleted_at"]);
+    site.run(&["--json", "schedule", "resume", uuid]).await.fails_in_json(4, "not_found", "was deleted at");
+    // The name is free.
+    assert_ne!(site.clock(&["--every", "1h"]).await["uuid"], created["uuid"]);
+}
+
+#[tokio::test]
+async fn updated() {
+    let site = Site::start().await;
+    site.clock(&["--every", "5m", "--grace", "2m", "--jitter", "5", "-k", "n=1"]).await;
+    let changes = ["--every", "10m", "--grace", "none", "--jitter", "none", "--workers", "any", "-k", "n=2"];
+    let updated = site.told(&[&["update", "clock", "--revision", "1"], &changes[..]].concat()).await;
+    for (column, value) in [
+        ("trigger_config", json!({"seconds": 600, "mode": "fixed_rate"})),
+        ("misfire_grace_seconds", json!(null)),
+        ("jitter_seconds", json!(0)),
+        ("timeout", json!(30)),
+        ("revision", json!(2)),
+    ] {
+        assert_eq!(updated[column], value, "{column}: {updated}");
+    }
+    assert_eq!(site.told(&["show", "clock"]).await["kwargs"], json!({"n": 2}));
+    let stale = site.run(&["schedule", "update", "clock", "--timeout", "5m", "--revision", "1"]).await;
+    stale.fails(3, "is at revision 2, not 1");
+    let end = SystemClock.now().plus_seconds(86_400).to_string();
+    site.told(&["update", "clock", "--end-at", &end, "--name", "watch"]).await;
+    assert!(site.told(&["show", "watch"]).await["end_at"].is_string());
+    let updated = site.told(&["update", "watch", "--end-at", "none", "--no-name"]).await;
+    assert_eq!((&updated["end_at"], &updated["name"]), (&json!(null), &json!(null)), "{updated}");
+    let uuid = updated["uuid"].as_str().expect("text");
+    site.run(&["schedule", "update", uuid]).await.fails(2, "nothing is to be changed");
+    site.run(&["schedule", "update", uuid, "--jitter", "10m"]).await.fails(2, "must be smaller than the interval");
+    site.run(&["schedule", "update", "nobody", "--every", "1m"]).await.fails(4, "there is no schedule \"nobody\"");
+}
+
+#[tokio::test]
+async fn a_taken_name_comes_with_who_has_it() {
+    let site = Site::start().await;
+    let first = site.clock(&["--every", "5m"]).await;
+    let second = site.run(&[&CREATE[..], &["--every", "9m"]].concat()).await;
+    second.fails_in_json(3, "conflict", "a schedule named \"clock\" exists already");
+    let existing = &second.json()["schedule"];
+    assert_eq!((&existing["uuid"], &existing["trigger_config"]), (&first["uuid"], &first["trigger_config"]));
+    site.run(&["schedule", "create", "clock", "demo", "echo", "--every", "9m"]).await.fails(3, "choose another name");
+}
+
+#[tokio::test]
+async fn bad_input() {
+    let site = Site::start().await;
+    for (options, part) in [
+        (&["--every", "0"][..], "must be 1 to"),
+        (&["--every", "-5"], "but it is -5"),
+        (&["--every", "-5m"], "is not an interval"),
+        (&["--every", "0.5"], "whole seconds, but it is 0.5"),
+        (&["--every", "x"], "\"x\" is not an interval"),
+        (&["--every", "1000w"], "must be 1 to"),
+        (&["--every", "5m", "--timezone", "Europe/Berln"], "did you mean Europe/Berlin?"),
+        (&["--every", "5m", "--timezone", "+02:00"], "is an offset, not a time zone"),
+        (&["--every", "5m", "--coalesce", "newest"], "is not a coalesce policy"),
+        (&["--every", "5m", "--overlap", "QUEUE"], "is not an overlap policy"),
+        (&["--every", "5m", "--max-instances", "0"], "max_instances must be 1 to"),
+        (&["--every", "5m", "--grace", "0"], "misfire_grace_seconds must be 1 to"),
+        (&["--every", "5m", "--jitter", "300"], "must be smaller than the interval"),
+        (&["--every", "5m", "--start-at", "2027-01-01T00:00:00"], "2027-01-01T00:00:00Z"),
+        (&["--every", "5m", "--end-at", "2020-01-01T00:00:00Z"], "nothing is to come"),
+        (&[], "--every"),
+    ] {
+        let line = [&["schedule", "create", "clock", "demo", "echo"], options].concat();
+        let human = site.run(&line).await;
+        assert!(human.code == Some(2) && human.stderr.contains(part), "{options:?}: {human:?}");
+        site.run(&[&line[..], &["--json"]].concat()).await.fails_in_json(2, "usage", part);
+    }
+    for (name, part) in [
+        ("", "name must have 1 to 255 bytes"),
+        ("a\nb", "no control characters"),
+        ("0190b1ec-0000-7000-8000-000000000000", "name looks like a UUID"),
+    ] {
+        site.run(&["schedule", "create", name, "demo", "echo", "--every", "5m"]).await.fails(2, part);
+    }
+    // Nothing was made of any of it.
+    assert!(!site.database().exists());
+}
+
+#[tokio::test]
+async fn run_by_hand() {
+    let site = Site::start().await;
+    site.clock(&["--every", "1h", "-k", "n=7", "--workers", "any"]).await;
+    let ended = site.run(&["--json", "schedule", "run-now", "clock", "--wait"]).await;
+    let job = ended.exits(0).json();
+    assert_eq!((&job["status"], &job["kwargs"]), (&json!("COMPLETED"), &json!({"n": 7})), "{job}");
+    // Nobody sends the next one, so that it stays in the way of a third.
+    let ended = site.run(&["--json", "schedule", "run-now", "clock"]).await;
+    assert!(ended.stderr.contains("`norfab run`"), "{ended:?}");
+    let waiting = ended.exits(0).json();
+    let refused = site.run(&["schedule", "run-now", "clock"]).await;
+    refused.fails(3, waiting["uuid"].as_str().expect("text"));
+    site.run(&["schedule", "run-now", "clock", "--force"]).await.exits(0);
+    let jobs = site.run(&["--json", "job", "list", "--schedule", "clock"]).await.exits(0).json();
+    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(3), "{jobs}");
+    site.run(&["job", "list", "--schedule", "nobody"]).await.fails(4, "there is no schedule \"nobody\"");
+    assert_eq!(site.fabric.executions().len(), 1);
+}
+
+#[tokio::test]
+async fn a_task_is_looked_for_before() {
+    let site = Site::start().await;
+    let line = ["schedule", "create", "clock", "nobody", "echo", "--every", "5m", "--verify"];
+    site.run(&line).await.fails(1, "no worker of service \"nobody\" told its tasks");
+    let nobody = common::Nobody::listens();
+    let unreached = [&line[..], &["--connect-timeout", "1"]].concat();
+    let ended = common::end(&mut common::at(site.folder.path(), &nobody.endpoint(), &unreached)).await;
+    ended.fails(5, "the fabric was not reached");
+    site.run(&["schedule", "show", "clock"]).await.fails(4, "there is no schedule \"clock\"");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_owner_makes_the_jobs() {
+    let site = Site::start().await;
+    let mut owner = common::Owner::start(&site).await;
+    // Every occurrence becomes a job, however slow the machine is.
+    let policies = ["--coalesce", "all", "--overlap", "ALLOW", "--max-instances", "100"];
+    let ended = site.run(&[&CREATE[..], &["--every", "1s", "--workers", "any"], &policies].concat()).await;
+    assert!(ended.stderr.is_empty(), "{ended:?}");
+    let created = ended.exits(0).json();
+    for _ in 0..2 {
+        owner.wait_for("Completed a job").await;
+    }
+    assert_eq!(site.told(&["pause", "clock"]).await["state"], "PAUSED");
+    let jobs = site.run(&["--json", "job", "list", "--schedule", "clock"]).await.exits(0).json();
+    let jobs = jobs["jobs"].as_array().expect("jobs");
+    assert!(jobs.len() >= 2 && jobs.iter().all(|job| job["schedule_id"] == created["uuid"]), "{jobs:?}");
+    let mut times: Vec<_> = jobs.iter().map(|job| job["scheduled_for"].as_str().expect("a time")).collect();
+    times.sort_unstable();
+    times.dedup();
+    assert_eq!(times.len(), jobs.len(), "{times:?}");
+    assert_eq!(Some(times[0]), created["next_run_at"].as_str());
+    let shown = site.told(&["show", "clock"]).await;
+    assert_eq!(shown["total_runs"].as_u64(), u64::try_from(jobs.len()).ok(), "{shown}");
+    owner.stop().await.exits(0);
+}
