@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use sqlx::error::DatabaseError;
+
 use sqlx::error::BoxDynError;
 
 /// What went wrong while a job database was opened, inspected or migrated. The file is as it was before.
@@ -135,12 +137,18 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
 
 /// What SQLite says when a rule of a table stopped a statement: SQLITE_CONSTRAINT.
 pub(super) fn constraint(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Option<String> {
-    let error = error.downcast_ref::<sqlx::Error>().filter(|error| code(error) == Some(19))?;
-    Some(error.as_database_error()?.message().to_owned())
+    // The cause as `cause` leaves it: SQLite's own error.
+    let error = error.downcast_ref::<sqlx::sqlite::SqliteError>()?;
+    (primary(error) == Some(19)).then(|| error.message().to_owned())
+}
+
+/// SQLite's primary result code, of any error of sqlx.
+fn code(error: &sqlx::Error) -> Option<i32> {
+    primary(error.as_database_error()?)
 }
 
 /// SQLite's primary result code.
-fn code(error: &sqlx::Error) -> Option<i32> {
-    let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
+fn primary(error: &dyn DatabaseError) -> Option<i32> {
+    let extended: i32 = error.code()?.parse().ok()?;
     Some(extended & 0xff)
 }
