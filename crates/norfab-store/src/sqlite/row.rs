@@ -80,7 +80,6 @@ impl Cell {
     }
 
     /// An instant of the database.
-    #[allow(clippy::cast_precision_loss)]
     pub(super) fn instant(&self) -> Result<Option<Timestamp>, Wrong> {
         let seconds = match self {
             Self::Null => return Ok(None),
@@ -99,7 +98,6 @@ impl Cell {
     }
 
     /// Whole seconds, rounded up; the default when there is nothing sensible.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn timeout(&self) -> u32 {
         let seconds = match self {
             Self::Integer(seconds) => u32::try_from((*seconds).max(0)).unwrap_or(u32::MAX),
