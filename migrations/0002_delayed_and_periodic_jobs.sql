@@ -108,12 +108,13 @@ ALTER TABLE jobs ADD COLUMN next_attempt_at REAL CHECK (typeof(next_attempt_at) 
 -- The workers that wait for an answer, and what each asks: a JSON object by worker.
 ALTER TABLE jobs ADD COLUMN pending_inputs TEXT;
 
--- What a pass asks: due and overdue jobs, jobs to send, jobs to expire, jobs to ask for. The planner does not choose
+-- What a pass asks: due and overdue jobs, jobs to send, jobs to expire unsent or in flight, jobs to ask for. The planner does not choose
 -- these by itself: the statements name them.
 CREATE INDEX jobs_due ON jobs (status, scheduled_for) WHERE scheduled_for IS NOT NULL;
 CREATE INDEX jobs_overdue ON jobs (start_deadline) WHERE status = 'SCHEDULED';
 CREATE INDEX jobs_to_send ON jobs (ifnull(next_attempt_at, 0)) WHERE status = 'NEW';
-CREATE INDEX jobs_to_expire ON jobs (max(deadline, ifnull(next_attempt_at, 0))) WHERE status IN ('NEW', 'SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT');
+CREATE INDEX jobs_unsent_to_expire ON jobs (max(deadline, ifnull(next_attempt_at, 0))) WHERE status = 'NEW';
+CREATE INDEX jobs_to_expire ON jobs (max(deadline, ifnull(next_attempt_at, 0))) WHERE status IN ('SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT');
 CREATE INDEX jobs_to_poll ON jobs (ifnull(last_poll_timestamp, 0)) WHERE status IN ('DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT');
 
 -- The jobs of a schedule; and no occurrence twice.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use norfab_model::{Limits, Scope};
+use norfab_model::{Limits, RetryPolicy, Scope};
 
 /// What a dispatcher can be told. The defaults suit a fabric of any size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +14,16 @@ pub struct Config {
     /// How long the broker may take to answer the question by which a connection is known to work, before it is asked
     /// again. Default 5 s.
     pub probe_timeout: Duration,
+    /// How long the broker may take to confirm a request before it is asked whether it is there at all, and the request is
+    /// sent again. Default 10 s.
+    pub answer_timeout: Duration,
+    /// How long the one worker of a job to any worker may be gone, without having said that it has the job, before another
+    /// gets the job. It is the one case in which a job may run on two workers. Default 30 s.
+    pub gone_timeout: Duration,
+    /// How long the broker's list of live workers holds. Default 3 s.
+    pub workers_fresh_for: Duration,
+    /// How patient the client is with a fabric that cannot take a job.
+    pub retry: RetryPolicy,
     /// How often the database is looked at for changes of other processes. Default 500 ms.
     pub watch_interval: Duration,
     /// How many jobs may be sent and not yet taken by the broker. Default 500.
@@ -38,6 +48,10 @@ impl Default for Config {
             scope: Scope::All,
             poll_interval: Duration::from_secs(10),
             probe_timeout: Duration::from_secs(5),
+            answer_timeout: Duration::from_secs(10),
+            gone_timeout: Duration::from_secs(30),
+            workers_fresh_for: Duration::from_secs(3),
+            retry: RetryPolicy::default(),
             watch_interval: Duration::from_millis(500),
             window: 500,
             poll_batch: 500,

@@ -1,18 +1,21 @@
 //! The dispatcher: a loop that waits for one event and then makes one pass, whatever the event was.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use norfab_model::{
     Broker, Clock, Connection, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Request, ScheduleStore, Scope,
-    Store, StoreError, Timestamp,
+    SendAgain, Store, StoreError, Timestamp,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::control::Command;
 use crate::event::{self, Event};
-use crate::link::LinkMonitor;
+use crate::hold::Hold;
+use crate::link::{Answered, LinkMonitor, LinkStep};
+use crate::live::Live;
+use crate::requests::{Patience, Requests};
 use crate::trouble::Trouble;
 use crate::{Config, Control, ControlError, Health, LinkState, Notice};
 
@@ -39,13 +42,21 @@ pub struct Dispatcher<S, B, C> {
     health: watch::Sender<Health>,
     pub(crate) link: LinkMonitor,
     trouble: Trouble,
+    /// Failures of the schedules alone: they must not stop the jobs.
+    pub(crate) schedule_trouble: Trouble,
     transport: Transport,
     /// What came and is not applied yet.
     pub(crate) inbox: Vec<norfab_model::Reply>,
     /// Questions to the broker that wait for their answer.
     questions: HashMap<JobId, oneshot::Sender<Result<Json, ControlError>>>,
-    /// Jobs that were sent and that the broker has not taken yet.
-    pub(crate) unconfirmed: HashSet<JobId>,
+    /// What is remembered of the requests that were sent.
+    pub(crate) requests: Requests,
+    /// Jobs to be sent again.
+    pub(crate) again: Vec<SendAgain>,
+    /// The workers that are alive.
+    pub(crate) live: Live,
+    /// Whether jobs in flight may expire.
+    pub(crate) hold: Hold,
     /// Workers to be asked for a result at once.
     pub(crate) fetch: Vec<norfab_model::Poll>,
     /// Whether jobs that were under way must be picked up.
@@ -121,11 +132,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             notices,
             health,
             link,
-            trouble: Trouble::new(config.longest_pause),
+            trouble: Trouble::new(
+                "Cannot use the job database, nothing is sent until it works again",
+                config.longest_pause,
+            ),
+            schedule_trouble: Trouble::new(
+                "Cannot look at the schedules, no occurrence runs until it works again",
+                config.longest_pause,
+            ),
             transport: Transport::Open,
             inbox: Vec::new(),
             questions: HashMap::new(),
-            unconfirmed: HashSet::new(),
+            requests: Requests::new(Patience { answer: config.answer_timeout, gone: config.gone_timeout }),
+            again: Vec::new(),
+            live: Live::new(config.workers_fresh_for),
+            hold: Hold::new(),
             fetch: Vec::new(),
             recovery: Recovery::Needed,
             due: None,
@@ -161,7 +182,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 Event::Command(command) => self.obey(command).await,
                 Event::Inbound(batch) => self.take(self.clock.now(), batch),
                 Event::Timer => {}
-                Event::TransportEnded => self.transport_ended(self.clock.now()),
+                Event::TransportEnded => self.transport_ended(),
             }
         }
         self.stop().await;
@@ -172,10 +193,14 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         if now < self.last_now {
             tracing::warn!("The clock went back from {} to {now}", self.last_now);
             self.link.clock_went_back(now);
+            self.requests.clock_went_back(now);
+            self.hold.clock_went_back(now);
+            self.live.clear();
             self.forget_instants();
             self.cursors = Cursors::Unknown;
             self.next_look = now;
         }
+        self.hold.time(self.last_now, now);
         self.last_now = now;
         if now >= self.next_look {
             self.look_for_foreign_changes().await;
@@ -183,10 +208,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
-    fn transport_ended(&mut self, now: Timestamp) {
+    fn transport_ended(&mut self) {
         tracing::error!("The connection to the broker has ended for good; start the process again");
         self.transport = Transport::Ended;
-        self.link.connection(now, Connection::Trouble("the transport has ended".to_owned()));
+        self.connection(Connection::Trouble("the transport has ended".to_owned()));
     }
 
     /// One round: applies what came, releases, expires, sends, asks. Returns the next instant at which there is something
@@ -208,15 +233,15 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     async fn steps(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
-        self.probe(now).await;
+        self.look_after_link(now).await;
         self.apply_replies(now).await?;
         self.recover(now).await?;
-        self.realign(now).await?;
         self.release_due(now).await?;
-        self.materialize_due(now).await?;
+        self.schedules(now).await;
         self.expire_due(now).await?;
+        self.send_again(now).await?;
         self.dispatch(now).await?;
-        self.fetch_ready().await;
+        self.fetch_ready(now).await;
         self.poll(now).await?;
         self.send_answers(now).await?;
         self.next_wake(now).await
@@ -242,30 +267,63 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     async fn next_wake(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
         let due = self.due().await?;
-        let occurrence = match self.config.scope {
-            Scope::All => self.schedule_due().await?,
-            Scope::Jobs(_) => None,
-        };
         let up = self.link.link() == Link::Up;
         // While the link is down the instants of its work are frozen: they must not wake the loop again and again.
         let release = due.release.filter(|_| up);
-        let send = due.send.filter(|_| up && self.unconfirmed.len() < self.config.window);
+        let may_send = up && self.requests.posts_out() < self.config.window && self.live.owed_since().is_none();
+        let send = due.send.filter(|_| may_send);
+        let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
         let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
         let miss = due.miss.map(|at| at.saturating_add(Duration::from_micros(1)));
-        let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
-        let occurrence = occurrence.filter(|_| up);
-        let instants = [release, miss, due.expire, send, poll, occurrence, self.link.next()];
-        let wake = instants.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+        let expire = due.expire.and_then(|at| self.hold.delays(at));
+        let requests = self.requests.next().filter(|_| up && !self.link.is_doubted());
+        let occurrence = self.schedules_wake(now).await;
+        let instants = [release, miss, due.expire_unsent, expire, send, poll, requests, occurrence];
+        let link = [self.link.next(now), self.doubtful_at()];
+        let wake = instants.into_iter().chain(link).flatten().min().unwrap_or(Timestamp::MAX);
         // Whatever is in a row, the loop must not turn on the spot.
         let earliest = if self.progress { now } else { now.saturating_add(STUCK_PAUSE) };
         Ok(if wake <= now { earliest } else { wake })
     }
 
-    async fn probe(&mut self, now: Timestamp) {
-        if let Some(id) = self.link.question(now) {
-            let task = "show_broker_version".to_owned();
-            self.send(Request::Mmi { id, task, kwargs: Json::empty_object() }).await;
+    /// When it becomes doubtful whether the broker is there: it owes an answer for too long.
+    fn doubtful_at(&mut self) -> Option<Timestamp> {
+        let owed = self.requests.owed_since().into_iter().chain(self.live.owed_since()).min();
+        self.link.doubtful_at(owed, self.config.answer_timeout)
+    }
+
+    /// Asks whether the broker is there, and makes a new connection when it does not say so.
+    async fn look_after_link(&mut self, now: Timestamp) {
+        if self.doubtful_at().is_some_and(|at| at <= now) {
+            self.link.doubt();
         }
+        match self.link.step(now) {
+            None => {}
+            Some(LinkStep::Ask(id)) => {
+                let task = "show_broker_version".to_owned();
+                self.send(Request::Mmi { id, task, kwargs: Json::empty_object() }).await;
+            }
+            Some(LinkStep::Rebuild) => {
+                self.link_lost();
+                if let Err(error) = self.broker.reconnect().await {
+                    tracing::debug!("Did not make a new connection: {error}");
+                }
+            }
+        }
+    }
+
+    fn connection(&mut self, connection: Connection) {
+        tracing::debug!(?connection, "The connection changed");
+        self.link.connection(connection);
+        self.link_lost();
+    }
+
+    /// What was asked on the last connection is not answered any more; all that is in flight is asked for on the next.
+    fn link_lost(&mut self) {
+        self.requests.clear();
+        self.again.clear();
+        self.live.clear();
+        self.hold.link_lost();
     }
 
     /// Sends, and tells whether it was taken. What is refused is in the database and is tried again from there.
@@ -308,22 +366,35 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Sorts what came: replies wait for the pass, the rest is done with here.
     fn take(&mut self, now: Timestamp, batch: Vec<Inbound>) {
         for inbound in batch {
+            if !matches!(inbound, Inbound::Connection(_)) {
+                self.link.heard(now);
+            }
             match inbound {
-                Inbound::Reply(reply) => self.inbox.push(reply),
-                Inbound::Mmi { id, answer } => {
-                    if self.link.answered(&id) {
-                        self.recovery = Recovery::Needed;
-                    } else if let Some(waiting) = self.questions.remove(&id) {
+                Inbound::Reply(reply) => {
+                    let reply = self.requests.context_of(reply);
+                    self.inbox.push(reply);
+                }
+                Inbound::Mmi { id, answer } => self.take_answer(&id, answer),
+                Inbound::Connection(connection) => self.connection(connection),
+                Inbound::Stray(what) => self.stray(&what),
+            }
+        }
+    }
+
+    fn take_answer(&mut self, id: &JobId, answer: Json) {
+        match self.link.answered(id) {
+            Answered::CameUp => self.recovery = Recovery::Needed,
+            Answered::IsUp => {}
+            Answered::NotOurs => match self.live.answered(id, &answer) {
+                Some(Ok(())) => {}
+                Some(Err(())) => self.stray("the broker's list of workers, which is none"),
+                None => {
+                    if let Some(waiting) = self.questions.remove(id) {
                         // Who asked may have stopped waiting.
                         let _ = waiting.send(Ok(answer));
                     }
                 }
-                Inbound::Connection(connection) => {
-                    tracing::debug!(?connection, "The connection changed");
-                    self.link.connection(now, connection);
-                }
-                Inbound::Stray(what) => self.stray(&what),
-            }
+            },
         }
     }
 
@@ -342,7 +413,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
-    pub(crate) fn tell_job(&self, job: Job) {
+    pub(crate) fn tell_job(&mut self, job: Job) {
+        if job.status.is_terminal() {
+            self.requests.ended(&job.uuid);
+        }
         self.tell(Notice::Job(Box::new(job)));
     }
 
@@ -360,7 +434,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             link: self.link.state(),
             strays: self.strays,
             ignored: self.ignored,
-            storage_error: self.trouble.current().map(str::to_owned),
+            storage_error: self.trouble.current().or(self.schedule_trouble.current()).map(str::to_owned),
         };
         self.health.send_if_modified(|known| {
             let changed = *known != health;

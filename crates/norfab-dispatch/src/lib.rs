@@ -12,12 +12,15 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
+mod again;
 mod answer;
 mod config;
 mod control;
 mod dispatcher;
 mod event;
+mod hold;
 mod link;
+mod live;
 mod manual;
 mod materialize;
 mod poll;
@@ -25,6 +28,7 @@ mod post;
 mod recover;
 mod release;
 mod reply;
+mod requests;
 mod trouble;
 
 pub use config::Config;

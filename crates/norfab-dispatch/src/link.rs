@@ -11,6 +11,10 @@ use crate::LinkState;
 pub(crate) struct LinkMonitor {
     state: State,
     probe_timeout: Duration,
+    /// Whether the last connection ended in silence: the next one is not believed before it has answered.
+    silent: bool,
+    /// When something last came from the broker.
+    heard_at: Timestamp,
 }
 
 #[derive(Debug, PartialEq)]
@@ -19,83 +23,145 @@ enum State {
     Fresh,
     /// No connection.
     Down { reason: String },
-    /// Connected; a question must be asked, at this instant or later.
-    Ask { at: Timestamp, silent_for: u32 },
+    /// Connected; a question must be asked.
+    Ask,
     /// The question is out.
-    Asked { id: JobId, at: Timestamp, silent_for: u32 },
+    Asked { id: JobId, at: Timestamp },
     /// It was answered.
     Up,
+    /// It was answered once, but the broker owes other answers for too long; a question must be asked.
+    Doubt,
+    /// The same, and the question is out.
+    Doubted { id: JobId, at: Timestamp },
 }
+
+/// What the link wants to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LinkStep {
+    /// Ask the broker, under this id.
+    Ask(JobId),
+    /// Throw the connection away and make a new one: nothing comes on it.
+    Rebuild,
+}
+
+/// What a broker that does not answer on a connection looks like, whatever the cause.
+const SILENT: &str = "connected, but the broker does not answer: it hangs, or another client with this name has taken \
+                      its answers over";
 
 impl LinkMonitor {
     pub(crate) fn new(probe_timeout: Duration) -> Self {
-        Self { state: State::Fresh, probe_timeout }
+        Self { state: State::Fresh, probe_timeout, silent: false, heard_at: Timestamp::MIN }
     }
 
     pub(crate) fn link(&self) -> Link {
-        if self.state == State::Up { Link::Up } else { Link::Down }
+        if matches!(self.state, State::Up | State::Doubt | State::Doubted { .. }) { Link::Up } else { Link::Down }
+    }
+
+    /// Whether the broker is asked if it is still there.
+    pub(crate) fn is_doubted(&self) -> bool {
+        matches!(self.state, State::Doubt | State::Doubted { .. })
     }
 
     pub(crate) fn state(&self) -> LinkState {
         match &self.state {
-            State::Up => LinkState::Up,
-            State::Fresh | State::Ask { silent_for: 0, .. } | State::Asked { silent_for: 0, .. } => {
-                LinkState::Connecting
-            }
+            State::Up | State::Doubt | State::Doubted { .. } => LinkState::Up,
             State::Down { reason } => LinkState::Down { reason: reason.clone() },
-            State::Ask { silent_for, .. } | State::Asked { silent_for, .. } => {
-                let seconds = u64::from(*silent_for) * self.probe_timeout.as_secs();
-                LinkState::Down { reason: format!("connected, but the broker has not answered for {seconds} s") }
-            }
+            State::Ask | State::Asked { .. } if self.silent => LinkState::Down { reason: SILENT.to_owned() },
+            State::Fresh | State::Ask | State::Asked { .. } => LinkState::Connecting,
         }
     }
 
     /// Takes what a transport reports.
-    pub(crate) fn connection(&mut self, now: Timestamp, connection: Connection) {
+    pub(crate) fn connection(&mut self, connection: Connection) {
         self.state = match connection {
-            Connection::Connected => State::Ask { at: now, silent_for: 0 },
-            Connection::Lost(reason) => State::Down { reason },
-            Connection::Trouble(reason) => State::Down { reason },
+            Connection::Connected => State::Ask,
+            Connection::Lost(reason) | Connection::Trouble(reason) => {
+                // The end of a connection that was thrown away for its silence says nothing new.
+                let reason = if self.silent { SILENT.to_owned() } else { reason };
+                State::Down { reason }
+            }
         };
     }
 
     /// Takes a step of the clock into the past: what was to happen by the old time happens now.
     pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
-        match &mut self.state {
-            State::Ask { at, .. } | State::Asked { at, .. } => *at = now.min(*at),
-            State::Fresh | State::Down { .. } | State::Up => {}
+        self.heard_at = self.heard_at.min(now);
+        if let State::Asked { at, .. } | State::Doubted { at, .. } = &mut self.state {
+            *at = now.min(*at);
         }
     }
 
-    /// Whether to ask the broker now, and under which id. Each id is asked for once.
-    pub(crate) fn question(&mut self, now: Timestamp) -> Option<JobId> {
-        let silent_for = match &self.state {
-            State::Ask { at, silent_for } if *at <= now => *silent_for,
-            State::Asked { at, silent_for, .. } if at.saturating_add(self.probe_timeout) <= now => silent_for + 1,
-            _ => return None,
+    /// Something came from the broker.
+    pub(crate) fn heard(&mut self, now: Timestamp) {
+        self.heard_at = now;
+    }
+
+    /// Tells when the link becomes doubtful: the broker owes an answer since `owed_since` and has said nothing for `patience`.
+    pub(crate) fn doubtful_at(&self, owed_since: Option<Timestamp>, patience: Duration) -> Option<Timestamp> {
+        let since = owed_since.filter(|_| self.state == State::Up)?;
+        Some(since.max(self.heard_at).saturating_add(patience))
+    }
+
+    /// The link has become doubtful.
+    pub(crate) fn doubt(&mut self) {
+        if self.state == State::Up {
+            self.state = State::Doubt;
+        }
+    }
+
+    /// What to do now. Each question is asked once.
+    pub(crate) fn step(&mut self, now: Timestamp) -> Option<LinkStep> {
+        match &self.state {
+            State::Ask => {
+                let id = JobId::generate(now);
+                self.state = State::Asked { id: id.clone(), at: now };
+                Some(LinkStep::Ask(id))
+            }
+            State::Doubt => {
+                let id = JobId::generate(now);
+                self.state = State::Doubted { id: id.clone(), at: now };
+                Some(LinkStep::Ask(id))
+            }
+            State::Asked { at, .. } | State::Doubted { at, .. } if at.saturating_add(self.probe_timeout) <= now => {
+                self.silent = true;
+                self.state = State::Down { reason: SILENT.to_owned() };
+                Some(LinkStep::Rebuild)
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes an answer; tells what it means for the link.
+    pub(crate) fn answered(&mut self, id: &JobId) -> Answered {
+        let answered = match &self.state {
+            State::Asked { id: asked, .. } if asked == id => Answered::CameUp,
+            State::Doubted { id: asked, .. } if asked == id => Answered::IsUp,
+            _ => return Answered::NotOurs,
         };
-        let id = JobId::generate(now);
-        self.state = State::Asked { id: id.clone(), at: now, silent_for };
-        Some(id)
-    }
-
-    /// Takes an answer; tells whether the link came up by it.
-    pub(crate) fn answered(&mut self, id: &JobId) -> bool {
-        let ours = matches!(&self.state, State::Asked { id: asked, .. } if asked == id);
-        if ours {
-            self.state = State::Up;
-        }
-        ours
+        self.state = State::Up;
+        self.silent = false;
+        answered
     }
 
     /// When there is something to do without a message.
-    pub(crate) fn next(&self) -> Option<Timestamp> {
+    pub(crate) fn next(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.state {
-            State::Ask { at, .. } => Some(*at),
-            State::Asked { at, .. } => Some(at.saturating_add(self.probe_timeout)),
+            State::Ask | State::Doubt => Some(now),
+            State::Asked { at, .. } | State::Doubted { at, .. } => Some(at.saturating_add(self.probe_timeout)),
             State::Fresh | State::Down { .. } | State::Up => None,
         }
     }
+}
+
+/// What an answer means for the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// It answers another question.
+    NotOurs,
+    /// The link came up by it.
+    CameUp,
+    /// The link was up all the time.
+    IsUp,
 }
 
 #[cfg(test)]
@@ -103,6 +169,7 @@ mod tests {
     use super::*;
 
     const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
+    const PATIENCE: Duration = Duration::from_secs(10);
 
     fn monitor() -> LinkMonitor {
         LinkMonitor::new(Duration::from_secs(5))
@@ -110,52 +177,95 @@ mod tests {
 
     #[track_caller]
     fn down(monitor: &LinkMonitor, part: &str) {
-        let LinkState::Down { reason } = monitor.state() else { panic!("the link is up") };
+        let LinkState::Down { reason } = monitor.state() else { panic!("the link is not down") };
         assert!(reason.contains(part), "{reason}");
         assert_eq!(monitor.link(), Link::Down);
+    }
+
+    #[track_caller]
+    fn asks(link: &mut LinkMonitor, now: Timestamp) -> JobId {
+        match link.step(now) {
+            Some(LinkStep::Ask(id)) => id,
+            other => panic!("asks nothing: {other:?}"),
+        }
+    }
+
+    fn up() -> LinkMonitor {
+        let mut link = monitor();
+        link.connection(Connection::Connected);
+        let id = asks(&mut link, T0);
+        assert_eq!(link.answered(&id), Answered::CameUp);
+        link.heard(T0);
+        link
     }
 
     #[test]
     fn up_only_by_an_answer_on_this_connection() {
         let mut link = monitor();
         assert_eq!((link.state(), link.link()), (LinkState::Connecting, Link::Down));
-        assert_eq!(link.question(T0), None);
-        link.connection(T0, Connection::Connected);
-        let first = link.question(T0).expect("asks");
-        assert_eq!(link.question(T0), None);
-        link.connection(T0, Connection::Lost("gone".into()));
-        assert!(!link.answered(&first));
+        assert_eq!(link.step(T0), None);
+        link.connection(Connection::Connected);
+        let first = asks(&mut link, T0);
+        assert_eq!(link.step(T0), None);
+        link.connection(Connection::Lost("gone".into()));
+        assert_eq!(link.answered(&first), Answered::NotOurs);
         down(&link, "gone");
-        link.connection(T0, Connection::Connected);
-        let second = link.question(T0).expect("asks");
-        assert!(!link.answered(&first) && link.answered(&second));
-        assert_eq!((link.link(), link.state(), link.next()), (Link::Up, LinkState::Up, None));
+        link.connection(Connection::Connected);
+        let second = asks(&mut link, T0);
+        assert_eq!((link.answered(&first), link.answered(&second)), (Answered::NotOurs, Answered::CameUp));
+        assert_eq!((link.link(), link.state(), link.next(T0)), (Link::Up, LinkState::Up, None));
     }
 
     #[test]
-    fn a_silent_broker_is_asked_again_and_named() {
+    fn a_connection_on_which_nothing_comes_is_thrown_away() {
         let mut link = monitor();
-        link.connection(T0, Connection::Connected);
-        let first = link.question(T0).expect("asks");
-        assert_eq!(link.next(), Some(T0.plus_seconds(5)));
-        assert_eq!(link.question(T0.plus_seconds(4)), None);
-        assert!(link.question(T0.plus_seconds(5)).is_some_and(|second| second != first));
-        down(&link, "not answered for 5 s");
+        link.connection(Connection::Connected);
+        let first = asks(&mut link, T0);
+        assert_eq!(link.next(T0), Some(T0.plus_seconds(5)));
+        assert_eq!(link.step(T0.plus_seconds(4)), None);
+        assert_eq!(link.step(T0.plus_seconds(5)), Some(LinkStep::Rebuild));
+        down(&link, "does not answer");
+        // The new one is not believed until it answers.
+        link.connection(Connection::Lost("thrown away".into()));
+        link.connection(Connection::Connected);
+        down(&link, "does not answer");
+        let second = asks(&mut link, T0.plus_seconds(6));
+        assert_eq!((link.answered(&first), link.answered(&second)), (Answered::NotOurs, Answered::CameUp));
+        link.connection(Connection::Lost("gone".into()));
+        down(&link, "gone");
+    }
+
+    #[test]
+    fn a_broker_that_owes_an_answer_is_asked_whether_it_is_there() {
+        let mut link = up();
+        assert_eq!(link.doubtful_at(None, PATIENCE), None);
+        assert_eq!(link.doubtful_at(Some(T0.plus_seconds(1)), PATIENCE), Some(T0.plus_seconds(11)));
+        link.heard(T0.plus_seconds(4));
+        assert_eq!(link.doubtful_at(Some(T0.plus_seconds(1)), PATIENCE), Some(T0.plus_seconds(14)));
+        link.doubt();
+        assert_eq!((link.link(), link.is_doubted(), link.state()), (Link::Up, true, LinkState::Up));
+        let id = asks(&mut link, T0.plus_seconds(14));
+        assert_eq!((link.answered(&id), link.is_doubted()), (Answered::IsUp, false));
+
+        link.doubt();
+        asks(&mut link, T0.plus_seconds(30));
+        assert_eq!(link.step(T0.plus_seconds(35)), Some(LinkStep::Rebuild));
+        down(&link, "another client");
     }
 
     #[test]
     fn a_clock_set_back_delays_no_question() {
         let mut link = monitor();
-        link.connection(T0.plus_seconds(3600), Connection::Connected);
-        assert!(link.question(T0.plus_seconds(3600)).is_some());
+        link.connection(Connection::Connected);
+        asks(&mut link, T0.plus_seconds(3600));
         link.clock_went_back(T0);
-        assert!(link.question(T0.plus_seconds(5)).is_some());
+        assert_eq!(link.step(T0.plus_seconds(5)), Some(LinkStep::Rebuild));
     }
 
     #[test]
     fn trouble_keeps_its_reason() {
         let mut link = monitor();
-        link.connection(T0, Connection::Trouble("another key".into()));
+        link.connection(Connection::Trouble("another key".into()));
         down(&link, "another key");
     }
 }

@@ -9,9 +9,42 @@ use crate::Dispatcher;
 use crate::dispatcher::Cursors;
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// Looks at the schedules. What fails with them fails alone: the jobs go on, and the schedules are tried again after
+    /// growing pauses.
+    pub(crate) async fn schedules(&mut self, now: Timestamp) {
+        if self.schedule_trouble.retry_at(now).is_some() {
+            return;
+        }
+        let outcome = match self.realign(now).await {
+            Ok(()) => self.materialize_due(now).await,
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(()) => self.schedule_trouble.worked(),
+            Err(error) => {
+                self.schedule_due = None;
+                self.schedule_trouble.failed(now, &error);
+            }
+        }
+    }
+
+    /// When the schedules are to be looked at without an event.
+    pub(crate) async fn schedules_wake(&mut self, now: Timestamp) -> Option<Timestamp> {
+        if self.config.scope != Scope::All {
+            return None;
+        }
+        if let Some(at) = self.schedule_trouble.retry_at(now) {
+            return Some(at);
+        }
+        match self.schedule_due().await {
+            Ok(due) => due.filter(|_| self.link.link() == Link::Up),
+            Err(error) => Some(self.schedule_trouble.failed(now, &error)),
+        }
+    }
+
     /// Puts right the cursors that point beyond the first occurrence to come, and the instants of jobs that lie further off
     /// than their full length: after a start, and when the clock went back.
-    pub(crate) async fn realign(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    async fn realign(&mut self, now: Timestamp) -> Result<(), StoreError> {
         if self.cursors == Cursors::Aligned || self.config.scope != Scope::All {
             return Ok(());
         }
@@ -35,7 +68,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Makes jobs of the occurrences that are due. Every due schedule is looked at once; what the budget leaves over is
     /// due in the next pass, which follows at once. A guest makes none.
-    pub(crate) async fn materialize_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    async fn materialize_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
         if self.config.scope != Scope::All || self.link.link() == Link::Down {
             return Ok(());
         }
@@ -63,7 +96,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// When a schedule is due next, asked for once and kept until something changes.
-    pub(crate) async fn schedule_due(&mut self) -> Result<Option<Timestamp>, StoreError> {
+    async fn schedule_due(&mut self) -> Result<Option<Timestamp>, StoreError> {
         match self.schedule_due {
             Some(due) => Ok(due),
             None => {

@@ -1,21 +1,22 @@
 //! Asking for jobs in flight: at once where a worker says that its result is ready, and now and then for the rest, since
 //! any message may be lost.
 
-use norfab_model::{Broker, Clock, Link, Request, ScheduleStore, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Clock, Link, ScheduleStore, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Asks for the results that are ready.
-    pub(crate) async fn fetch_ready(&mut self) {
+    pub(crate) async fn fetch_ready(&mut self, now: Timestamp) {
         for poll in std::mem::take(&mut self.fetch) {
-            self.send(Request::Get(poll)).await;
+            self.ask(now, poll).await;
         }
     }
 
-    /// Asks for the jobs that nothing was asked of for a poll interval.
+    /// Asks for the jobs that nothing was asked of for a poll interval, or since the clock leapt.
     pub(crate) async fn poll(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let before = now.saturating_sub(self.config.poll_interval);
+        let before = self.hold.asked_by().map_or(before, |at| at.max(before));
         while self.link.link() == Link::Up && self.due().await?.polled.is_some_and(|at| at <= before) {
             let polls = self.store.job_take_polls(now, &self.config.scope, before, self.config.poll_batch).await?;
             self.due = None;
@@ -24,8 +25,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
             self.progress = true;
             for poll in polls {
-                self.send(Request::Get(poll)).await;
+                self.ask(now, poll).await;
             }
+        }
+        if self.link.link() == Link::Up {
+            self.hold.asked(now);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use norfab_model::{Broker, Clock, JobId, Link, Request, ScheduleStore, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Claim, Clock, JobId, Link, ScheduleStore, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
 
@@ -17,24 +17,33 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
         self.send_after = None;
         let ready = self.due().await?.send.is_some_and(|at| at <= now);
-        let room = self.config.window.saturating_sub(self.unconfirmed.len());
-        if !ready || room == 0 || self.link.link() == Link::Down {
+        let room = self.config.window.saturating_sub(self.requests.posts_out());
+        if !ready || room == 0 || self.link.link() == Link::Down || self.live.owed_since().is_some() {
             return Ok(());
         }
         let limit = u32::try_from(room).unwrap_or(u32::MAX);
-        let claimed = self.store.job_claim(now, &self.config.scope, limit).await?;
+        let (scope, live) = (&self.config.scope, self.live.fresh(now));
+        let claim = Claim { now, scope, limit, live, policy: self.config.retry };
+        let claimed = self.store.job_claim(claim).await?;
         self.due = None;
-        for job in claimed.failed {
-            tracing::error!(job = %job.uuid, "Failed a job whose stored arguments cannot be read");
+        let (failed, postponed) = (claimed.failed, claimed.postponed);
+        self.progress |= !(claimed.posts.is_empty() && failed.is_empty() && postponed.is_empty());
+        for job in failed {
+            let why = job.errors.last().map_or("no reason is known", String::as_str);
+            tracing::error!(job = %job.uuid, "Failed a job that cannot be sent: {why}");
             self.tell_job(job);
         }
-        self.progress = true;
+        for job in postponed {
+            tracing::warn!(job = %job.uuid, "Found no worker for a job; it is tried again");
+            self.tell_job(job);
+        }
+        if claimed.unplaced > 0 {
+            self.ask_for_workers(now).await;
+        }
         let mut posts = claimed.posts.into_iter();
         for post in posts.by_ref() {
             let job = post.job.clone();
-            if self.send(Request::Post(post)).await {
-                self.unconfirmed.insert(job);
-            } else {
+            if !self.post(now, post).await {
                 return self.take_back(now, job, posts.map(|post| post.job)).await;
             }
         }
@@ -50,6 +59,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     ) -> Result<(), StoreError> {
         let unsent: Vec<JobId> = std::iter::once(first).chain(rest).collect();
         self.send_after = Some(now.saturating_add(FULL_PAUSE));
+        unsent.iter().for_each(|job| self.requests.ended(job));
         self.store.job_unclaim(now, &unsent).await
     }
 }

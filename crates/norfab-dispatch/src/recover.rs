@@ -13,7 +13,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             return Ok(());
         }
         let found = self.store.job_recover(now, &self.config.scope).await?;
-        self.unconfirmed.clear();
         self.due = None;
         self.recovery = Recovery::Done;
         if found.requeued + found.in_flight > 0 {

@@ -1,6 +1,6 @@
 //! Jobs whose time has come, and jobs whose time is over.
 
-use norfab_model::{Broker, Clock, Link, ScheduleStore, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Clock, Link, Overdue, ScheduleStore, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
 
@@ -28,17 +28,19 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         Ok(())
     }
 
-    /// Ends jobs whose deadline has passed.
+    /// Ends jobs whose deadline has passed; those in flight only when their results do not wait anywhere.
     pub(crate) async fn expire_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        if self.due().await?.expire.is_none_or(|at| at > now) {
+        let due = self.due().await?;
+        let overdue = self.hold.overdue(now);
+        let in_flight = due.expire.filter(|_| overdue == Overdue::All);
+        if due.expire_unsent.into_iter().chain(in_flight).all(|at| at > now) {
             return Ok(());
         }
-        let expired = self.store.job_expire_due(now, &self.config.scope).await?;
+        let expired = self.store.job_expire_due(now, &self.config.scope, overdue).await?;
         self.due = None;
         self.progress |= !expired.is_empty();
         for job in expired {
             tracing::warn!(job = %job.uuid, "The deadline of a job passed");
-            self.unconfirmed.remove(&job.uuid);
             self.tell_job(job);
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! Applying what the fabric said, in batches, and telling of it after the commit.
 
-use norfab_model::{Broker, Clock, Job, JobStatus, Poll, ScheduleStore, Store, StoreError, Timestamp, Workers};
+use norfab_model::{
+    Broker, Clock, FollowUp, Job, JobStatus, Poll, ScheduleStore, Store, StoreError, Timestamp, Workers,
+};
 
 use crate::Dispatcher;
 
@@ -9,20 +11,19 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     pub(crate) async fn apply_replies(&mut self, now: Timestamp) -> Result<(), StoreError> {
         while !self.inbox.is_empty() {
             let size = self.inbox.len().min(self.config.reply_batch);
-            let outcome = self.store.job_apply(now, self.inbox[..size].to_vec()).await?;
+            let replies = self.inbox[..size].to_vec();
+            let outcome = self.store.job_apply(now, self.config.retry, replies).await?;
             self.inbox.drain(..size);
             self.due = None;
             self.progress = true;
             for applied in outcome.jobs {
-                if applied.job.status != JobStatus::Submitting {
-                    self.unconfirmed.remove(&applied.job.uuid);
+                if applied.job.next_attempt_at.is_some() {
+                    self.live.outdated();
                 }
-                if !applied.fetch.is_empty() && !applied.job.status.is_terminal() {
-                    self.fetch.push(Poll {
-                        job: applied.job.uuid.clone(),
-                        service: applied.job.service.clone(),
-                        target: Workers::List(applied.fetch),
-                    });
+                if applied.job.status.is_terminal() {
+                    self.requests.ended(&applied.job.uuid);
+                } else {
+                    self.follow(now, &applied.job, applied.follow_ups);
                 }
                 for event in applied.events {
                     self.tell_event(event);
@@ -37,11 +38,33 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 tracing::debug!(%job, "Ignored a reply: {}", why.as_str());
             }
             for job in outcome.unknown {
+                self.requests.ended(&job);
                 self.stray(&format!("a reply for job {job}, which is not in the database or cannot be read"));
             }
         }
         Ok(())
     }
+
+    /// Does what replies ask for beside what is stored.
+    fn follow(&mut self, now: Timestamp, job: &Job, follow_ups: Vec<FollowUp>) {
+        let ready = ready(&follow_ups);
+        if !ready.is_empty() {
+            let target = Workers::List(ready);
+            self.fetch.push(Poll { job: job.uuid.clone(), service: job.service.clone(), target });
+        }
+        for follow_up in follow_ups {
+            self.requests.follow(now, job, follow_up);
+        }
+    }
+}
+
+/// The workers whose results are ready, of what is to be done next.
+fn ready(follow_ups: &[FollowUp]) -> Vec<String> {
+    let worker = |follow_up: &FollowUp| match follow_up {
+        FollowUp::Fetch(worker) => Some(worker.clone()),
+        _ => None,
+    };
+    follow_ups.iter().filter_map(worker).collect()
 }
 
 fn log_end(job: &Job) {

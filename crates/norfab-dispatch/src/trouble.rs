@@ -8,6 +8,8 @@ use norfab_model::{StoreError, Timestamp};
 /// The memory of failures in a row.
 #[derive(Debug)]
 pub(crate) struct Trouble {
+    /// What a person is told before the cause.
+    says: &'static str,
     longest: Duration,
     pause: Duration,
     last: Option<String>,
@@ -15,8 +17,8 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    pub(crate) fn new(longest: Duration) -> Self {
-        Self { longest, pause: Duration::ZERO, last: None, retry_at: None }
+    pub(crate) fn new(says: &'static str, longest: Duration) -> Self {
+        Self { says, longest, pause: Duration::ZERO, last: None, retry_at: None }
     }
 
     /// What is wrong at the moment.
@@ -34,9 +36,9 @@ impl Trouble {
         let text = describe(error);
         self.pause = (self.pause * 2).clamp(Duration::from_millis(100).min(self.longest), self.longest);
         if self.last.as_ref() == Some(&text) {
-            tracing::debug!(pause = ?self.pause, "Still cannot use the job database: {text}");
+            tracing::debug!(pause = ?self.pause, "Still the same: {}: {text}", self.says);
         } else {
-            tracing::error!("Cannot use the job database, nothing is sent until it works again: {text}");
+            tracing::error!("{}: {text}", self.says);
             self.last = Some(text);
         }
         let retry_at = now.saturating_add(self.pause);
@@ -46,8 +48,8 @@ impl Trouble {
 
     /// Notes that it works.
     pub(crate) fn worked(&mut self) {
-        if self.last.take().is_some() {
-            tracing::info!("The job database works again");
+        if let Some(text) = self.last.take() {
+            tracing::info!("It works again, what failed was: {text}");
         }
         self.pause = Duration::ZERO;
         self.retry_at = None;
@@ -78,7 +80,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_the_longest_and_end_with_success() {
-        let mut trouble = Trouble::new(Duration::from_millis(700));
+        let mut trouble = Trouble::new("Cannot", Duration::from_millis(700));
         let error = StoreError::Storage { doing: "claim jobs", source: "disk full".into() };
         let pauses: Vec<_> = (0..5).map(|_| trouble.failed(T0, &error).since(T0).as_millis()).collect();
         assert_eq!(pauses, [100, 200, 400, 700, 700]);

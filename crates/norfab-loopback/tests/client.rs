@@ -50,7 +50,7 @@ async fn a_job_comes_back_from_every_worker() {
     broker.send(Request::Post(post)).await.unwrap();
     let (mut stored, mut results) = (BTreeSet::new(), BTreeSet::new());
     while results.len() < 10 {
-        let Inbound::Reply(Reply { job: of, kind }) = next(&mut broker).await else { panic!("no reply") };
+        let Inbound::Reply(Reply { job: of, kind, .. }) = next(&mut broker).await else { panic!("no reply") };
         assert_eq!(of, job);
         match kind {
             ReplyKind::Stored { worker } => assert!(stored.insert(worker)),

@@ -2,7 +2,7 @@
 //!
 //! The rooms, in reading order: [`Timestamp`] and the ids; [`JobStatus`] with the table of transitions; [`NewJob`],
 //! what a caller asks for, [`Limits`], what it may ask for, and [`Job`], what is kept; [`decide`] and [`expire`],
-//! what a reply or a deadline changes. Then schedules: [`Trigger`] and [`Zone`]; [`NewSchedule`] and [`Schedule`]
+//! what a reply or a deadline changes, [`RetryPolicy`] and [`place`](fn@place), when and where a job is sent again. Then schedules: [`Trigger`] and [`Zone`]; [`NewSchedule`] and [`Schedule`]
 //! with its states, policies and calls; [`jitter`](fn@jitter) and [`plan_due`], what becomes of the occurrences that
 //! are due. At last [`Store`], [`ScheduleStore`], [`Broker`] and [`Clock`], the ports through which a dispatcher sees
 //! the world.
@@ -20,9 +20,11 @@ mod jitter;
 mod job;
 mod json;
 mod payload;
+mod place;
 mod plan;
 mod port;
 mod reply;
+mod retry;
 mod schedule;
 mod status;
 mod text;
@@ -41,15 +43,19 @@ pub use job::{
 };
 pub use json::Json;
 pub use payload::{UnsafePayload, check_payload};
+pub use place::{LiveWorkers, Placement, place};
 pub use plan::{Plan, plan_due};
 pub use port::{
-    Applied, AppliedReplies, Broker, BrokerError, Claimed, Clock, Connection, Inbound, InputAnswer, InputVerdict, Link,
-    Materialize, Materialized, NextDue, Poll, Post, Quarantined, Realigned, Recovered, Released, Request,
-    ScheduleOutcome, ScheduleStore, Scope, Store, StoreError, StoredAnswer,
+    Applied, AppliedReplies, Broker, BrokerError, Claim, Claimed, Clock, Connection, Inbound, InputAnswer,
+    InputVerdict, Link, Materialize, Materialized, NextDue, Overdue, Poll, Post, Quarantined, Realigned, Recovered,
+    Released, Request, Resend, ScheduleOutcome, ScheduleStore, Scope, SendAgain, SentAgain, Store, StoreError,
+    StoredAnswer,
 };
 pub use reply::{
-    Change, FabricEvent, FabricEventKind, Ignored, InputRequest, Reply, ReplyKind, decide, expire, failed_result,
+    Change, Context, FabricEvent, FabricEventKind, FollowUp, Ignored, InputRequest, Reply, ReplyKind, Retry,
+    RetryTarget, decide, expire, failed_result,
 };
+pub use retry::RetryPolicy;
 pub use schedule::{
     ActiveJob, Begin, Coalesce, Effect, LastOutcome, Managed, MissedJobs, NewSchedule, Overlap, OverlapPolicy, Patch,
     PlannedJob, RunNow, SLEEP_CAP_SECONDS, Schedule, ScheduleCall, ScheduleCounters, ScheduleCursor, ScheduleDetail,

@@ -9,8 +9,8 @@ pub use schedule::{Materialize, Materialized, Quarantined, Realigned, ScheduleOu
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FabricEvent, InputRequest, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Json, Reply,
-    Timestamp, ValidJob, Workers,
+    FabricEvent, FollowUp, InputRequest, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus,
+    Json, LiveWorkers, Reply, RetryPolicy, Timestamp, ValidJob, Workers,
 };
 
 /// Which jobs an owner of the database serves.
@@ -82,15 +82,83 @@ pub struct Released {
     pub missed: Vec<Job>,
 }
 
+/// Which jobs may expire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overdue {
+    /// Only those that are NEW: nothing of the others is known yet, their results may wait at the workers.
+    Unsent,
+    /// Those in flight too.
+    All,
+}
+
+/// What to claim.
+#[derive(Debug, Clone)]
+pub struct Claim<'a> {
+    /// Now.
+    pub now: Timestamp,
+    /// Among these.
+    pub scope: &'a Scope,
+    /// How many at the most.
+    pub limit: u32,
+    /// The workers that are alive, for jobs to any of them. None: not known.
+    pub live: Option<&'a LiveWorkers>,
+    /// How often a job is tried for which there is no worker.
+    pub policy: RetryPolicy,
+}
+
+impl<'a> Claim<'a> {
+    /// A claim with the default patience that knows of no live workers.
+    #[must_use]
+    pub fn new(now: Timestamp, scope: &'a Scope, limit: u32) -> Self {
+        Self { now, scope, limit, live: None, policy: RetryPolicy::default() }
+    }
+}
+
 /// The outcome of claiming NEW jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claimed {
     /// What to send now; each is committed as SUBMITTING.
     pub posts: Vec<Post>,
-    /// Jobs that became FAILED because their stored payload cannot be read.
+    /// Jobs that became FAILED: their stored payload cannot be read, their start deadline has passed, or nobody is there
+    /// for them.
     pub failed: Vec<Job>,
+    /// Jobs for which nobody is there now, to be tried again.
+    pub postponed: Vec<Job>,
+    /// How many jobs were left alone because the live workers must be asked for.
+    pub unplaced: u32,
     /// More NEW jobs wait behind these.
     pub more: bool,
+}
+
+/// A job to send again, though it is in flight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SendAgain {
+    /// The job.
+    pub job: JobId,
+    /// Why, and where to.
+    pub why: Resend,
+}
+
+/// Why a job in flight is sent again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resend {
+    /// The broker has not answered the POST: to the workers recorded with the claim, while the job is SUBMITTING.
+    Unanswered,
+    /// These workers do not have it: to those of them that are still expected to answer.
+    Lost(Vec<String>),
+    /// Its one worker has been gone for long, and any other would do: to another one that is alive, if there is one.
+    Elsewhere,
+}
+
+/// What came of sending jobs again.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SentAgain {
+    /// What to send now; each is committed.
+    pub posts: Vec<Post>,
+    /// The jobs, as they now are.
+    pub jobs: Vec<Job>,
+    /// Jobs that were left for the next call, as the payloads of those before them are large enough for one.
+    pub left: Vec<SendAgain>,
 }
 
 /// One job to send.
@@ -130,8 +198,8 @@ pub struct Applied {
     pub job: Job,
     /// The events that were stored, in order.
     pub events: Vec<JobEvent>,
-    /// Workers whose result should be fetched at once.
-    pub fetch: Vec<String>,
+    /// What to do next about it, in order.
+    pub follow_ups: Vec<FollowUp>,
     /// Whether the row changed.
     pub changed: bool,
 }
@@ -155,7 +223,9 @@ pub struct NextDue {
     pub release: Option<Timestamp>,
     /// The earliest `start_deadline` of a SCHEDULED job.
     pub miss: Option<Timestamp>,
-    /// The earliest deadline of a job that is NEW or in flight.
+    /// The earliest deadline of a job that is NEW.
+    pub expire_unsent: Option<Timestamp>,
+    /// The earliest deadline of a job in flight.
     pub expire: Option<Timestamp>,
     /// The earliest instant at which a NEW job may be sent; the epoch for one that may be sent at once.
     pub send: Option<Timestamp>,
@@ -205,22 +275,32 @@ pub trait Store: Send + Sync + 'static {
 
     /// NEW (once no longer waiting for another attempt) and in-flight jobs whose deadline has passed become STALE, see
     /// [`expire`](crate::expire). Returns them: at most 10,000 a call (fewer where results are large), the earliest
-    /// deadlines first.
+    /// deadlines first, and the NEW ones before those in flight, which `overdue` may leave out.
     fn job_expire_due(
         &self,
         now: Timestamp,
         scope: &Scope,
+        overdue: Overdue,
     ) -> impl Future<Output = Result<Vec<Job>, StoreError>> + Send;
 
-    /// Claims up to `limit` NEW jobs, the oldest first: SUBMITTING, the target recorded, `posts_sent` grown. They are
-    /// sent after this returns, never before. Where payloads are large it claims fewer, but one at least: what it returns
-    /// stays below 64 MiB and the payload of one more job. [`Claimed::more`] tells whether others wait.
-    fn job_claim(
+    /// Claims up to `limit` NEW jobs, the oldest first: SUBMITTING, the target recorded as [`place`](fn@crate::place)
+    /// finds it, `posts_sent` grown. They are sent after this returns, never before. Where payloads are large it claims
+    /// fewer, but one at least: what it returns stays below 64 MiB and the payload of one more job. [`Claimed::more`]
+    /// tells whether others wait.
+    ///
+    /// A job that may not start any more becomes FAILED. One for which there is no worker is treated as if a POST of it
+    /// had been refused, and both counters grow.
+    fn job_claim(&self, claim: Claim<'_>) -> impl Future<Output = Result<Claimed, StoreError>> + Send;
+
+    /// Sends jobs in flight again where that is still needed: `posts_sent` grows, the target is recorded where it
+    /// changed. A worker never runs a job twice, so that sending it again to the same one is safe. A job that may not
+    /// start any more is not sent; SUBMITTING, it becomes DISPATCHED, to be asked for.
+    fn job_send_again(
         &self,
         now: Timestamp,
-        scope: &Scope,
-        limit: u32,
-    ) -> impl Future<Output = Result<Claimed, StoreError>> + Send;
+        jobs: Vec<SendAgain>,
+        live: Option<&LiveWorkers>,
+    ) -> impl Future<Output = Result<SentAgain, StoreError>> + Send;
 
     /// Takes up to `limit` jobs in flight (other than SUBMITTING) that were last asked for at `before` or earlier, the
     /// longest-ago first, and records that they are asked for now.
@@ -236,11 +316,13 @@ pub trait Store: Send + Sync + 'static {
     fn job_apply(
         &self,
         now: Timestamp,
+        policy: RetryPolicy,
         replies: Vec<Reply>,
     ) -> impl Future<Output = Result<AppliedReplies, StoreError>> + Send;
 
-    /// After a restart: SUBMITTING becomes NEW again, and what else is in flight is asked for at the next pass. Returns
-    /// how many jobs of each kind there were.
+    /// After a restart: SUBMITTING becomes NEW again, to be sent to the same workers, and what else is in flight is asked
+    /// for at the next pass. A SUBMITTING job that is past its deadline, or may not start any more, becomes DISPATCHED: it
+    /// is asked for and not sent. Returns how many jobs of each kind there were.
     fn job_recover(&self, now: Timestamp, scope: &Scope) -> impl Future<Output = Result<Recovered, StoreError>> + Send;
 
     /// At a start, and when the clock went back: no instant that is kept for an unfinished job lies further off than its

@@ -79,7 +79,7 @@ fn meaning(frames: Frames) -> Result<Meaning, Malformed> {
 fn unsent(request: Request, error: &UnsafePayload) -> Inbound {
     match request {
         Request::Post(post) => {
-            Inbound::Reply(Reply { job: post.job, kind: ReplyKind::Refused { errors: vec![error.to_string()] } })
+            Inbound::Reply(Reply::new(post.job, ReplyKind::Refused { errors: vec![error.to_string()] }))
         }
         Request::Get(_) | Request::Put { .. } | Request::Mmi { .. } => {
             Inbound::Stray(format!("a request was not sent: {error}"))

@@ -169,7 +169,7 @@ impl BrokerMessage {
             (_, Status::Ok) => results(&self.payload)?,
             (_, status) => vec![state(status, &self.payload)?],
         };
-        let replies = kinds.into_iter().map(|kind| Reply { job: self.uuid.clone(), kind });
+        let replies = kinds.into_iter().map(|kind| Reply::new(self.uuid.clone(), kind));
         Ok(Meaning::Replies(replies.collect()))
     }
 }
@@ -322,7 +322,7 @@ mod tests {
 
     #[track_caller]
     fn check(status: &str, payload: &str, expected: &[ReplyKind]) {
-        let replies = expected.iter().map(|kind| Reply { job: JobId::new(JOB).unwrap(), kind: kind.clone() });
+        let replies = expected.iter().map(|kind| Reply::new(JobId::new(JOB).unwrap(), kind.clone()));
         assert_eq!(meaning("0x05", "dummy", status, payload), Ok(Meaning::Replies(replies.collect())));
     }
 
@@ -415,7 +415,7 @@ mod tests {
             task: Some("emit".to_owned()),
             data: Json::parse(payload).unwrap(),
         };
-        let reply = Reply { job: JobId::new(JOB).unwrap(), kind: ReplyKind::Event(event) };
+        let reply = Reply::new(JobId::new(JOB).unwrap(), ReplyKind::Event(event));
         assert_eq!(meaning("0x08", "dummy", "200", payload), Ok(Meaning::Replies(vec![reply])));
     }
 

@@ -23,6 +23,7 @@
 
 mod answer;
 mod apply;
+mod delivery;
 mod life;
 mod materialize;
 mod pass;
@@ -116,6 +117,16 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             questions_are_kept_until_answered
             repeated_events_are_stored_once
             progress_changes_no_row;
+        delivery:
+            any_goes_to_a_live_worker_and_again_to_the_same
+            a_job_for_nobody_waits_or_fails
+            a_refused_job_is_tried_again_with_its_full_time
+            what_the_broker_does_not_confirm_is_sent_again
+            a_worker_that_does_not_have_it_gets_it_again
+            a_job_of_a_worker_that_is_gone_goes_elsewhere
+            what_a_list_lacks_is_tried_for_its_time
+            a_restart_asks_for_what_may_not_start_any_more
+            unsent_jobs_expire_apart_from_those_in_flight;
         answer:
             answers_are_taken_once_in_their_order
             answers_to_closed_questions_are_dropped

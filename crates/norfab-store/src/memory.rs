@@ -8,12 +8,13 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use norfab_model::{
-    AppliedReplies, Claimed, InputAnswer, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus,
-    Link, NextDue, Poll, Recovered, Released, Reply, Scope, Store, StoreError, StoredAnswer, Timestamp, ValidJob,
+    AppliedReplies, Claim, Claimed, InputAnswer, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats,
+    JobStatus, Link, LiveWorkers, NextDue, Overdue, Poll, Recovered, Released, Reply, RetryPolicy, Scope, SendAgain,
+    SentAgain, Store, StoreError, StoredAnswer, Timestamp, ValidJob,
 };
 
 use self::data::{Data, in_scope};
-use crate::transition::{self, BATCH, MOST_CLAIMED_BYTES, MOST_UNFINISHED};
+use crate::transition::{self, BATCH, MOST_UNFINISHED};
 
 /// A job store in memory.
 ///
@@ -133,33 +134,33 @@ impl Store for MemoryStore {
         Ok(outcome)
     }
 
-    async fn job_expire_due(&self, now: Timestamp, scope: &Scope) -> Result<Vec<Job>, StoreError> {
+    async fn job_expire_due(&self, now: Timestamp, scope: &Scope, overdue: Overdue) -> Result<Vec<Job>, StoreError> {
         let mut data = self.write();
-        let mut due =
-            data.selected(BATCH, |job| transition::expires_at(job).filter(|at| *at <= now && in_scope(scope, job)));
+        let mut due = data.selected(BATCH, |job| {
+            let may = transition::may_expire(job, overdue) && in_scope(scope, job);
+            let at = transition::expires_at(job).filter(|at| may && *at <= now)?;
+            Some((job.status != JobStatus::New, at))
+        });
         due.sort_unstable();
         Ok(due.into_iter().filter_map(|number| data.expire(number, now)).collect())
     }
 
-    async fn job_claim(&self, now: Timestamp, scope: &Scope, limit: u32) -> Result<Claimed, StoreError> {
+    async fn job_claim(&self, claim: Claim<'_>) -> Result<Claimed, StoreError> {
         let mut data = self.write();
         let due = data.selected(u32::MAX, |job| {
-            let may = transition::may_be_sent(job, now) && in_scope(scope, job);
+            let may = transition::may_be_sent(job, claim.now) && in_scope(claim.scope, job);
             may.then_some(job.next_attempt_at.unwrap_or(Timestamp::EPOCH))
         });
-        let (mut posts, mut bytes) = (Vec::new(), 0_usize);
-        for number in &due {
-            if posts.len() >= limit as usize || bytes >= MOST_CLAIMED_BYTES {
-                break;
-            }
-            if let Some(row) = data.rows.get_mut(number) {
-                bytes = bytes.saturating_add(row.args.as_str().len()).saturating_add(row.kwargs.as_str().len());
-                transition::claim(&mut row.job, now);
-                posts.push(transition::post(&row.job, row.args.clone(), row.kwargs.clone()));
-            }
-        }
-        data.touched |= !posts.is_empty();
-        Ok(Claimed { more: posts.len() < due.len(), posts, failed: Vec::new() })
+        Ok(data.claim(&claim, &due))
+    }
+
+    async fn job_send_again(
+        &self,
+        now: Timestamp,
+        jobs: Vec<SendAgain>,
+        live: Option<&LiveWorkers>,
+    ) -> Result<SentAgain, StoreError> {
+        Ok(self.write().send_again(now, jobs, live))
     }
 
     async fn job_take_polls(
@@ -185,8 +186,13 @@ impl Store for MemoryStore {
         Ok(polls)
     }
 
-    async fn job_apply(&self, now: Timestamp, replies: Vec<Reply>) -> Result<AppliedReplies, StoreError> {
-        Ok(self.write().apply(now, replies))
+    async fn job_apply(
+        &self,
+        now: Timestamp,
+        policy: RetryPolicy,
+        replies: Vec<Reply>,
+    ) -> Result<AppliedReplies, StoreError> {
+        Ok(self.write().apply(now, policy, replies))
     }
 
     async fn job_realign(&self, now: Timestamp) -> Result<u64, StoreError> {
@@ -196,16 +202,17 @@ impl Store for MemoryStore {
         Ok(moved as u64)
     }
 
-    async fn job_recover(&self, _: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
+    async fn job_recover(&self, now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
         let mut data = self.write();
         let mut found = Recovered::default();
         for row in data.rows.values_mut().filter(|row| in_scope(scope, &row.job)) {
-            if row.job.status == JobStatus::Submitting {
+            let claimed = row.job.status == JobStatus::Submitting;
+            transition::recover(&mut row.job, now);
+            if claimed && row.job.status == JobStatus::New {
                 found.requeued += 1;
             } else if transition::is_polled(row.job.status) {
                 found.in_flight += 1;
             }
-            transition::recover(&mut row.job);
         }
         data.touched |= found != Recovered::default();
         Ok(found)
@@ -267,7 +274,8 @@ impl Store for MemoryStore {
         Ok(NextDue {
             release: waiting().filter_map(|job| job.scheduled_for).min(),
             miss: waiting().filter_map(|job| job.start_deadline).min(),
-            expire: jobs().filter_map(transition::expires_at).min(),
+            expire_unsent: jobs().filter(|job| job.status == JobStatus::New).filter_map(transition::expires_at).min(),
+            expire: jobs().filter(|job| job.status != JobStatus::New).filter_map(transition::expires_at).min(),
             send: jobs()
                 .filter(|job| job.status == JobStatus::New)
                 .map(|job| job.next_attempt_at.unwrap_or(Timestamp::EPOCH))

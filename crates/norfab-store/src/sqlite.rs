@@ -25,8 +25,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use norfab_model::{
-    AppliedReplies, Claimed, InputAnswer, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Link, NextDue,
-    Poll, Recovered, Released, Reply, Scope, Store, StoreError, StoredAnswer, Timestamp, ValidJob,
+    AppliedReplies, Claim, Claimed, InputAnswer, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Link,
+    LiveWorkers, NextDue, Overdue, Poll, Recovered, Released, Reply, RetryPolicy, Scope, SendAgain, SentAgain, Store,
+    StoreError, StoredAnswer, Timestamp, ValidJob,
 };
 use sqlx::error::BoxDynError;
 use sqlx::pool::PoolConnection;
@@ -163,12 +164,21 @@ impl Store for SqliteStore {
         pass::job_release_due(&self.shared, now, scope, link).await
     }
 
-    async fn job_expire_due(&self, now: Timestamp, scope: &Scope) -> Result<Vec<Job>, StoreError> {
-        pass::job_expire_due(&self.shared, now, scope).await
+    async fn job_expire_due(&self, now: Timestamp, scope: &Scope, overdue: Overdue) -> Result<Vec<Job>, StoreError> {
+        pass::job_expire_due(&self.shared, now, scope, overdue).await
     }
 
-    async fn job_claim(&self, now: Timestamp, scope: &Scope, limit: u32) -> Result<Claimed, StoreError> {
-        pass::job_claim(&self.shared, now, scope, limit).await
+    async fn job_claim(&self, claim: Claim<'_>) -> Result<Claimed, StoreError> {
+        pass::job_claim(&self.shared, claim).await
+    }
+
+    async fn job_send_again(
+        &self,
+        now: Timestamp,
+        jobs: Vec<SendAgain>,
+        live: Option<&LiveWorkers>,
+    ) -> Result<SentAgain, StoreError> {
+        pass::job_send_again(&self.shared, now, jobs, live).await
     }
 
     async fn job_take_polls(
@@ -181,8 +191,13 @@ impl Store for SqliteStore {
         pass::job_take_polls(&self.shared, now, scope, before, limit).await
     }
 
-    async fn job_apply(&self, now: Timestamp, replies: Vec<Reply>) -> Result<AppliedReplies, StoreError> {
-        apply::job_apply(&self.shared, now, replies).await
+    async fn job_apply(
+        &self,
+        now: Timestamp,
+        policy: RetryPolicy,
+        replies: Vec<Reply>,
+    ) -> Result<AppliedReplies, StoreError> {
+        apply::job_apply(&self.shared, now, policy, replies).await
     }
 
     async fn job_realign(&self, now: Timestamp) -> Result<u64, StoreError> {

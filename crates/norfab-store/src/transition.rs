@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use norfab_model::{
-    Change, Ignored, InputAnswer, Job, JobEvent, JobId, JobStatus, Json, Link, MissedJobs, Poll, Post, Reply,
-    ReplyKind, Results, ScheduleId, Timestamp, decide, expire, failed_result, run_failed,
+    Change, FollowUp, Ignored, InputAnswer, Job, JobEvent, JobId, JobStatus, Json, Link, LiveWorkers, MissedJobs,
+    Overdue, Placement, Poll, Post, Reply, ReplyKind, Resend, Results, RetryPolicy, ScheduleId, Timestamp, Workers,
+    decide, expire, failed_result, place, run_failed,
 };
 
 /// The longest pause before another attempt to send a job.
@@ -86,23 +87,138 @@ pub(crate) fn may_be_sent(job: &Job, now: Timestamp) -> bool {
     job.status == JobStatus::New && job.next_attempt_at.is_none_or(|at| at <= now)
 }
 
+/// What comes of the attempt to claim a NEW job.
+pub(crate) enum ClaimStep {
+    /// It is SUBMITTING, and is sent.
+    Send,
+    /// It stays NEW until another attempt: nobody is there for it.
+    Postponed(JobEvent),
+    /// It is FAILED.
+    Failed(JobEvent),
+    /// It stays as it is: the live workers must be asked for first.
+    Unplaced,
+}
+
 /// Claims a NEW job. One that waited for another attempt gets its full time again.
-pub(crate) fn claim(job: &mut Job, now: Timestamp) {
+pub(crate) fn claim(job: &mut Job, now: Timestamp, live: Option<&LiveWorkers>, policy: RetryPolicy) -> ClaimStep {
+    if let Some(latest) = job.start_deadline.filter(|_| job.is_too_late_to_start(now)) {
+        return ClaimStep::Failed(fail(
+            job,
+            now,
+            &format!("the start deadline {latest} passed before it could be sent"),
+        ));
+    }
+    let target = match place(job, now, live) {
+        Placement::To(target) => target,
+        Placement::Nobody => return postpone(job, now, policy),
+        Placement::Ask => return ClaimStep::Unplaced,
+    };
     if job.next_attempt_at.take().is_some() || job.deadline.is_none() {
         job.deadline = Some(now.plus_seconds(job.timeout));
     }
     job.status = JobStatus::Submitting;
-    job.dispatch_target.get_or_insert_with(|| job.workers_requested.clone());
+    job.dispatch_target = Some(target);
     job.posts_sent = job.posts_sent.saturating_add(1);
     job.last_poll = Some(now);
+    ClaimStep::Send
 }
 
-/// What to send for a claimed job.
-pub(crate) fn post(job: &Job, args: Json, kwargs: Json) -> Post {
+/// A job to any worker for which there is none: as if a POST of it had been refused.
+fn postpone(job: &mut Job, now: Timestamp, policy: RetryPolicy) -> ClaimStep {
+    let reason = format!("no worker of service {:?} is registered with the broker", job.service);
+    let refusals = job.posts_refused.saturating_add(1);
+    match policy.next_attempt(job, now, refusals) {
+        None => ClaimStep::Failed(fail(job, now, &reason)),
+        Some(at) => {
+            job.posts_sent = job.posts_sent.saturating_add(1);
+            job.posts_refused = refusals;
+            job.next_attempt_at = Some(at);
+            job.deadline = Some(at.plus_seconds(job.timeout));
+            ClaimStep::Postponed(not_delivered(job, now, at, &reason))
+        }
+    }
+}
+
+fn not_delivered(job: &Job, now: Timestamp, at: Timestamp, reason: &str) -> JobEvent {
+    let wait = seconds(at.since(now));
+    event(&job.uuid, now, "WARNING", &format!("not delivered, tried again in {wait}: {reason}"))
+}
+
+/// Ends a NEW job that cannot be sent.
+fn fail(job: &mut Job, now: Timestamp, reason: &str) -> JobEvent {
+    job.errors.push(reason.to_owned());
+    end(job, JobStatus::Failed, now);
+    event(&job.uuid, now, "ERROR", &format!("failed: {reason}"))
+}
+
+/// What comes of sending a job in flight again.
+pub(crate) enum AgainStep {
+    /// It is sent to these.
+    Send(Workers, JobEvent),
+    /// It is not sent, as it may not start any more; it is asked for instead.
+    Ask(JobEvent),
+    /// There is no need any more, or nobody to send it to.
+    Nothing,
+}
+
+/// Sends a job in flight again, where that is still needed.
+pub(crate) fn send_again(job: &mut Job, now: Timestamp, why: &Resend, live: Option<&LiveWorkers>) -> AgainStep {
+    let step = match why {
+        Resend::Unanswered if job.status == JobStatus::Submitting => {
+            if job.is_too_late_to_start(now) || is_overdue(job, now) {
+                job.status = JobStatus::Dispatched;
+                job.last_poll = None;
+                let message =
+                    "the broker has not confirmed it, and it may not start any more; its workers are asked for it";
+                return AgainStep::Ask(event(&job.uuid, now, "WARNING", message));
+            }
+            let target = job.dispatch_target.as_ref().unwrap_or(&job.workers_requested).clone();
+            let message = format!("sent again to {target}: the broker has not confirmed it");
+            Some((target, message))
+        }
+        Resend::Lost(workers) if is_polled(job.status) && !job.is_too_late_to_start(now) => {
+            let needed = |worker: &&String| {
+                !job.workers_started.contains(*worker)
+                    && !job.workers_completed.contains(*worker)
+                    && job.expected_workers().is_none_or(|names| names.contains(worker))
+            };
+            let workers: Vec<String> = workers.iter().filter(needed).cloned().collect();
+            let target = Workers::List(workers.clone());
+            (!workers.is_empty()).then(|| (target, format!("sent again to {}: not delivered yet", workers.join(", "))))
+        }
+        Resend::Elsewhere if is_polled(job.status) && !job.is_too_late_to_start(now) => elsewhere(job, live),
+        _ => None,
+    };
+    let Some((target, message)) = step else { return AgainStep::Nothing };
+    job.posts_sent = job.posts_sent.saturating_add(1);
+    job.last_poll = Some(now);
+    AgainStep::Send(target, event(&job.uuid, now, "WARNING", &message))
+}
+
+/// Gives a job to another worker, when any will do and none has said that it has it.
+fn elsewhere(job: &mut Job, live: Option<&LiveWorkers>) -> Option<(Workers, String)> {
+    if job.workers_requested != Workers::Any || !job.workers_started.is_empty() {
+        return None;
+    }
+    let gone = job.expected_workers().unwrap_or_default().to_vec();
+    let chosen = live?.choose(&job.uuid, &job.service, &gone)?.to_owned();
+    let message = format!("sent to {chosen}: {} is gone", gone.join(", "));
+    let target = Workers::One(chosen.clone());
+    job.dispatch_target = Some(target.clone());
+    job.workers_dispatched = vec![chosen];
+    Some((target, message))
+}
+
+fn is_overdue(job: &Job, now: Timestamp) -> bool {
+    job.deadline.is_some_and(|deadline| deadline <= now)
+}
+
+/// What to send of a job to these workers.
+pub(crate) fn post(job: &Job, target: Workers, args: Json, kwargs: Json) -> Post {
     Post {
         job: job.uuid.clone(),
         service: job.service.clone(),
-        target: job.dispatch_target.as_ref().unwrap_or(&job.workers_requested).clone(),
+        target,
         task: job.task.clone(),
         args,
         kwargs,
@@ -112,10 +228,7 @@ pub(crate) fn post(job: &Job, args: Json, kwargs: Json) -> Post {
 
 /// Ends a NEW job whose payload cannot be read.
 pub(crate) fn fail_unreadable(job: &mut Job, now: Timestamp, reason: &str) -> JobEvent {
-    let message = format!("failed: the stored arguments cannot be read: {reason}");
-    job.errors.push(message.clone());
-    end(job, JobStatus::Failed, now);
-    event(&job.uuid, now, "ERROR", &message)
+    fail(job, now, &format!("the stored arguments cannot be read: {reason}"))
 }
 
 /// Whether the fabric is asked for this job from time to time.
@@ -132,6 +245,11 @@ pub(crate) fn poll(job: &Job) -> Poll {
 pub(crate) fn expires_at(job: &Job) -> Option<Timestamp> {
     let unfinished = job.status == JobStatus::New || job.status.is_in_flight();
     job.deadline.filter(|_| unfinished).map(|deadline| job.next_attempt_at.map_or(deadline, |at| at.max(deadline)))
+}
+
+/// Whether a job may expire now at all.
+pub(crate) fn may_expire(job: &Job, overdue: Overdue) -> bool {
+    overdue == Overdue::All || job.status == JobStatus::New
 }
 
 /// Ends a job whose deadline has passed; the results that did not come are added as such.
@@ -167,11 +285,15 @@ pub(crate) fn realign(job: &mut Job, now: Timestamp) -> Option<()> {
     (moved.count() > 0).then_some(())
 }
 
-/// After a restart: a claim is taken back, and what else is in flight counts as never asked for.
-pub(crate) fn recover(job: &mut Job) {
+/// After a restart: a claim is taken back, unless the job should not start any more, and what else is in flight counts as
+/// never asked for.
+pub(crate) fn recover(job: &mut Job, now: Timestamp) {
     if job.status == JobStatus::Submitting {
-        job.status = JobStatus::New;
-    } else if is_polled(job.status) {
+        let again = !job.is_too_late_to_start(now) && !is_overdue(job, now);
+        job.status = if again { JobStatus::New } else { JobStatus::Dispatched };
+        job.next_attempt_at = None;
+    }
+    if is_polled(job.status) {
         job.last_poll = None;
     }
 }
@@ -246,8 +368,8 @@ pub(crate) struct Fold {
     pub(crate) results: Option<Results>,
     /// The events to store.
     pub(crate) events: Vec<JobEvent>,
-    /// Workers whose result should be fetched.
-    pub(crate) fetch: Vec<String>,
+    /// What to do next, in order.
+    pub(crate) follow_ups: Vec<FollowUp>,
     /// Whether `results` is to be stored.
     pub(crate) results_changed: bool,
 }
@@ -259,21 +381,27 @@ impl Fold {
         let mut job = job;
         let results = stored.map(|stored| stored.kept(&mut job));
         let results_changed = job.errors.len() > before.errors.len();
-        Self { before, job, results, events: Vec::new(), fetch: Vec::new(), results_changed }
+        Self { before, job, results, events: Vec::new(), follow_ups: Vec::new(), results_changed }
     }
 
     /// Applies one reply. Says why, when it changes nothing.
-    pub(crate) fn apply(&mut self, now: Timestamp, kind: ReplyKind, most_bytes: usize) -> Option<Ignored> {
-        let change = decide(&self.job, kind);
+    pub(crate) fn apply(
+        &mut self,
+        now: Timestamp,
+        policy: RetryPolicy,
+        reply: Reply,
+        most_bytes: usize,
+    ) -> Option<Ignored> {
+        let change = decide(&self.job, now, policy, reply);
         if change.ignored.is_some() {
             return change.ignored;
         }
         self.job.apply(&change);
         self.note_times(now);
         self.note_events(&change, now);
-        let Change { results, event, fetch, .. } = change;
+        let Change { results, event, follow_up, .. } = change;
         self.events.extend(event.map(|event| JobEvent::from((self.job.uuid.clone(), event, now))));
-        self.fetch.extend(fetch);
+        self.follow_ups.extend(follow_up);
         if !results.is_empty() {
             keep_results(&self.job, self.results.get_or_insert_default(), results, most_bytes);
             self.results_changed = true;
@@ -303,6 +431,9 @@ impl Fold {
     }
 
     fn note_events(&mut self, change: &Change, now: Timestamp) {
+        if let Some(retry) = &change.retry {
+            self.events.push(not_delivered(&self.job, now, retry.at, &retry.reason));
+        }
         for error in &change.errors {
             let message = if self.job.status == JobStatus::Failed { format!("failed: {error}") } else { error.clone() };
             self.events.push(event(&self.job.uuid, now, "ERROR", &message));
@@ -312,7 +443,8 @@ impl Fold {
 
 /// Whether a reply may bring or make results, so that those that are stored have to be at hand.
 pub(crate) fn needs_results(reply: &Reply) -> bool {
-    matches!(reply.kind, ReplyKind::Result { .. } | ReplyKind::NotFound { .. } | ReplyKind::Accepted { .. })
+    use ReplyKind as K;
+    matches!(reply.kind, K::Result { .. } | K::NotFound { .. } | K::Accepted { .. } | K::Refused { .. })
 }
 
 /// Adds results. One that makes the whole larger than is read back becomes a failure of that worker.
@@ -372,6 +504,16 @@ mod tests {
         assert_eq!((job.status, event.map(|event| event.message).as_deref()), (status, message));
     }
 
+    fn sent(job: &mut Job, now: Timestamp, live: Option<&LiveWorkers>) {
+        assert!(matches!(claim(job, now, live, RetryPolicy::default()), ClaimStep::Send));
+    }
+
+    /// This one worker is there.
+    fn alive(asked_at: Timestamp) -> LiveWorkers {
+        let answer = Json::parse(r#"[{"name":"w1","service":"dummy","status":"alive"}]"#).unwrap();
+        LiveWorkers::from_answer(asked_at, &answer).unwrap()
+    }
+
     #[test]
     fn release_and_miss() {
         check(200, Link::Up, JobStatus::New, Some("released 0.2 s after its time"));
@@ -386,15 +528,36 @@ mod tests {
     fn a_claim_renews_the_deadline_of_another_attempt_only() {
         let mut job = delayed();
         release(&mut job, START, Link::Up);
-        claim(&mut job, later(3000));
+        let live = alive(START);
+        sent(&mut job, later(3000), Some(&live));
         assert_eq!((job.deadline, job.posts_sent), (Some(later(10_000)), 1));
-        recover(&mut job);
-        claim(&mut job, later(4000));
+        recover(&mut job, later(4000));
+        sent(&mut job, later(4000), None);
         assert_eq!((job.deadline, job.posts_sent), (Some(later(10_000)), 2));
         job.status = JobStatus::New;
         job.next_attempt_at = Some(later(5000));
-        claim(&mut job, later(5000));
+        sent(&mut job, later(5000), None);
         assert_eq!((job.deadline, job.next_attempt_at), (Some(later(15_000)), None));
+    }
+
+    #[test]
+    fn what_may_not_start_any_more_is_not_sent_by_any_way() {
+        let late = later(60_001);
+        let mut released = delayed();
+        release(&mut released, START, Link::Up);
+        let (mut new, mut claimed) = (released.clone(), released);
+        assert!(matches!(claim(&mut new, late, Some(&alive(late)), RetryPolicy::default()), ClaimStep::Failed(_)));
+        assert_eq!(new.errors, ["the start deadline 2026-11-30T00:01:00Z passed before it could be sent"]);
+
+        sent(&mut claimed, START, Some(&alive(START)));
+        let mut asked = claimed.clone();
+        assert!(matches!(send_again(&mut asked, late, &Resend::Unanswered, None), AgainStep::Ask(_)));
+        assert_eq!((asked.status, asked.last_poll, asked.posts_sent), (JobStatus::Dispatched, None, 1));
+        let again = |why| send_again(&mut asked.clone(), late, &why, Some(&alive(late)));
+        assert!(matches!(again(Resend::Lost(vec!["w1".to_owned()])), AgainStep::Nothing));
+        assert!(matches!(again(Resend::Elsewhere), AgainStep::Nothing));
+        recover(&mut claimed, late);
+        assert_eq!((claimed.status, claimed.last_poll), (JobStatus::Dispatched, None));
     }
 
     #[test]
@@ -408,7 +571,7 @@ mod tests {
     fn of_results_that_cannot_be_read_every_worker_is_missing() {
         let mut job = delayed();
         release(&mut job, START, Link::Up);
-        claim(&mut job, START);
+        sent(&mut job, START, Some(&alive(START)));
         (job.status, job.workers_dispatched) = (JobStatus::Started, vec!["w1".to_owned(), "w2".to_owned()]);
         job.workers_completed.insert("w1".to_owned());
         let (_, results) = expire_job(&mut job, Stored(Err("it is damaged".to_owned())), later(10_000)).unwrap();

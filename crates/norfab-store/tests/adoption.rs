@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Database, START, add, at, fixture, id, job};
-use norfab_model::{JobFilter, JobId, JobStatus, Link, Scope, Store, Timestamp, Workers};
+use norfab_model::{Claim, JobFilter, JobId, JobStatus, Link, Overdue, Scope, Store, Timestamp, Workers};
 use norfab_store::{Access, Codec, CodecChoice, MigrationInfo, SqliteStore, StoreOpenError, StoreOptions};
 use serde_json::Value;
 
@@ -122,10 +122,11 @@ async fn jobs_of_the_python_client_go_on() {
     let recovered = store.job_recover(now, &Scope::All).await.unwrap();
     assert_eq!((recovered.requeued, recovered.in_flight), (2, 6));
     // Thirty-second jobs of 16:05:09 end at 16:05:39.
-    assert!(store.job_expire_due(now, &Scope::All).await.unwrap().is_empty());
-    let expired = store.job_expire_due(Timestamp::from_seconds(1_795_968_340), &Scope::All).await.unwrap();
+    assert!(store.job_expire_due(now, &Scope::All, Overdue::All).await.unwrap().is_empty());
+    let expired =
+        store.job_expire_due(Timestamp::from_seconds(1_795_968_340), &Scope::All, Overdue::All).await.unwrap();
     assert_eq!(expired.len(), 4);
-    let claimed = store.job_claim(now, &Scope::All, 10).await.unwrap();
+    let claimed = store.job_claim(Claim::new(now, &Scope::All, 10)).await.unwrap();
     assert_eq!((claimed.posts.len(), claimed.failed.len()), (2, 0));
     assert!(claimed.posts[1].kwargs.as_str().contains("zażółć"));
     assert_eq!(claimed.posts[0].target, Workers::List(vec!["dummy-worker-1".to_owned()]));

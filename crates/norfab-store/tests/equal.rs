@@ -4,8 +4,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use norfab_model::{
-    FabricEvent, FabricEventKind, InputRequest, JobFilter, JobId, Json, Limits, Link, NewJob, Reply, ReplyKind, Scope,
-    Start, Store, StoreError, Timestamp, Workers,
+    Claim, Context, FabricEvent, FabricEventKind, InputRequest, JobFilter, JobId, Json, Limits, Link, LiveWorkers,
+    NewJob, Overdue, Reply, ReplyKind, Resend, RetryPolicy, Scope, SendAgain, Start, Store, StoreError, Timestamp,
+    Workers,
 };
 use norfab_store::conformance::pass_ends;
 use norfab_store::{Durability, MemoryStore, SqliteStore, StoreOptions};
@@ -22,8 +23,9 @@ enum Step {
     Cancel(u8),
     Reschedule(u8, i64),
     Release(Scope, Link),
-    Expire(Scope),
-    Claim(Scope, u32),
+    Expire(Scope, Overdue),
+    Claim(Scope, u32, Option<Vec<String>>),
+    Again(Vec<(u8, Resend)>, Option<Vec<String>>),
     Poll(Scope, Duration, u32),
     Apply(Vec<Reply>),
     Recover(Scope),
@@ -120,7 +122,40 @@ fn reply() -> impl Strategy<Value = Reply> {
         1 => worker().prop_map(|worker| ReplyKind::NotFound { worker }),
         2 => event(),
     ];
-    (0..=JOBS, kind).prop_map(|(job, kind)| Reply { job: id(job), kind })
+    (0..=JOBS, kind, context()).prop_map(|(job, kind, context)| Reply { context, ..Reply::new(id(job), kind) })
+}
+
+fn context() -> impl Strategy<Value = Context> {
+    prop_oneof![
+        3 => Just(Context::Unknown),
+        2 => (workers(), 0..12_u32).prop_map(|(target, failed_before)| Context::Post { target, failed_before }),
+        1 => Just(Context::Get),
+        1 => (0..3_u32).prop_map(Context::Repeated),
+    ]
+}
+
+/// What the broker says of the live workers, when it was asked.
+fn live() -> impl Strategy<Value = Option<Vec<String>>> {
+    prop::option::of(prop::sample::subsequence(WORKERS.map(str::to_owned).to_vec(), 0..=3))
+}
+
+fn live_workers(now: Timestamp, names: &[String]) -> LiveWorkers {
+    let entry = |name: &String| serde_json::json!({ "name": name, "service": "dummy", "status": "alive" });
+    let entries: Vec<_> = names.iter().map(entry).collect();
+    LiveWorkers::from_answer(now, &Json::of(&entries).unwrap()).unwrap()
+}
+
+fn resend() -> impl Strategy<Value = Resend> {
+    prop_oneof![Just(Resend::Unanswered), some_workers().prop_map(Resend::Lost), Just(Resend::Elsewhere)]
+}
+
+/// One job is sent again once at a time.
+fn again() -> impl Strategy<Value = Vec<(u8, Resend)>> {
+    prop::collection::btree_map(0..=JOBS, resend(), 1..4).prop_map(|again| again.into_iter().collect())
+}
+
+fn overdue() -> impl Strategy<Value = Overdue> {
+    prop::sample::select(vec![Overdue::Unsent, Overdue::All])
 }
 
 fn add() -> impl Strategy<Value = Step> {
@@ -137,8 +172,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => job().prop_map(Step::Cancel),
         1 => (job(), span()).prop_map(|(job, delay)| Step::Reschedule(job, delay)),
         4 => (scope(), link()).prop_map(|(scope, link)| Step::Release(scope, link)),
-        2 => scope().prop_map(Step::Expire),
-        5 => (scope(), 0..4_u32).prop_map(|(scope, limit)| Step::Claim(scope, limit)),
+        2 => (scope(), overdue()).prop_map(|(scope, overdue)| Step::Expire(scope, overdue)),
+        5 => (scope(), 0..4_u32, live()).prop_map(|(scope, limit, live)| Step::Claim(scope, limit, live)),
+        2 => (again(), live()).prop_map(|(again, live)| Step::Again(again, live)),
         2 => (scope(), wait(), 0..4_u32).prop_map(|(scope, ago, limit)| Step::Poll(scope, ago, limit)),
         8 => prop::collection::vec(reply(), 1..6).prop_map(Step::Apply),
         1 => scope().prop_map(Step::Recover),
@@ -177,10 +213,18 @@ async fn carry_out(store: &impl Store, now: Timestamp, step: &Step) -> String {
         Step::Cancel(job) => told(store.job_cancel(now, &id(*job)).await),
         Step::Reschedule(job, delay) => told(store.job_reschedule(now, &id(*job), later(now, *delay)).await),
         Step::Release(scope, link) => told(store.job_release_due(now, scope, *link).await),
-        Step::Expire(scope) => told(store.job_expire_due(now, scope).await),
-        Step::Claim(scope, limit) => told(store.job_claim(now, scope, *limit).await),
+        Step::Expire(scope, overdue) => told(store.job_expire_due(now, scope, *overdue).await),
+        Step::Claim(scope, limit, live) => {
+            let live = live.as_ref().map(|names| live_workers(now, names));
+            told(store.job_claim(Claim { live: live.as_ref(), ..Claim::new(now, scope, *limit) }).await)
+        }
+        Step::Again(again, live) => {
+            let live = live.as_ref().map(|names| live_workers(now, names));
+            let again = again.iter().map(|(job, why)| SendAgain { job: id(*job), why: why.clone() });
+            told(store.job_send_again(now, again.collect(), live.as_ref()).await)
+        }
         Step::Poll(scope, ago, limit) => told(store.job_take_polls(now, scope, now.saturating_sub(*ago), *limit).await),
-        Step::Apply(replies) => told(store.job_apply(now, replies.clone()).await),
+        Step::Apply(replies) => told(store.job_apply(now, RetryPolicy::default(), replies.clone()).await),
         Step::Recover(scope) => told(store.job_recover(now, scope).await),
         Step::GiveUp(jobs) => {
             let jobs: Vec<JobId> = jobs.iter().copied().map(id).collect();

@@ -84,7 +84,7 @@ async fn a_guest_pays_for_its_own_jobs_only() {
     let mut connection = database.connect().await;
     let mut statements = statements();
     statements.retain(|(name, _)| name.starts_with(GUEST) || name == "job/unclaim.sql");
-    assert_eq!(statements.len(), 8);
+    assert_eq!(statements.len(), 9);
     for (name, sql) in &statements {
         let plan = plan(&mut connection, sql).await;
         let by_name = plan.iter().filter(|line| line.contains(" jobs USING INDEX sqlite_autoindex_jobs_1 (uuid=?)"));

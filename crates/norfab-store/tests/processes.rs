@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{Database, START, add, at, job};
-use norfab_model::{Link, Scope, Store};
+use norfab_model::{Claim, Link, RetryPolicy, Scope, Store};
 use norfab_store::{SqliteStore, StoreOptions};
 
 const PATH: &str = "NORFAB_STORE_TEST_PATH";
@@ -81,9 +81,9 @@ async fn child_writes_local_time() {
     for (name, seconds) in [("summer", 1_783_137_599), ("winter", 1_796_099_400)] {
         let now = norfab_model::Timestamp::from_seconds(seconds);
         let uuid = add(&store, now, job(name)).await.uuid;
-        store.job_claim(now, &Scope::All, 10).await.unwrap();
+        store.job_claim(Claim::new(now, &Scope::All, 10)).await.unwrap();
         let result = ReplyKind::Result { worker: "w1".to_owned(), result: norfab_model::Json::empty_object() };
-        store.job_apply(now, vec![Reply { job: uuid, kind: result }]).await.unwrap();
+        store.job_apply(now, RetryPolicy::default(), vec![Reply::new(uuid, result)]).await.unwrap();
     }
     // As the Python client writes it there, without the columns of ours.
     let legacy = Database::of_python();

@@ -4,9 +4,10 @@
 use std::fmt::{Debug, Display};
 
 use norfab_model::{
-    Begin, Coalesce, Interval, Job, JobFilter, JobId, Json, Limits, Link, Materialize, NewSchedule, Overlap,
-    OverlapPolicy, Patch, Reply, ReplyKind, RunNow, Schedule, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey,
-    SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp, ValidSchedule, Workers,
+    Begin, Claim, Coalesce, Interval, Job, JobFilter, JobId, Json, Limits, Link, Materialize, NewSchedule, Overdue,
+    Overlap, OverlapPolicy, Patch, Reply, ReplyKind, RetryPolicy, RunNow, Schedule, ScheduleError, ScheduleFilter,
+    ScheduleId, ScheduleKey, SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp, ValidSchedule,
+    Workers,
 };
 use norfab_store::{Durability, MemoryStore, SqliteStore, StoreOptions};
 use proptest::prelude::*;
@@ -257,7 +258,7 @@ impl<S: Store + ScheduleStore> Side<S> {
             Answer::Refused => ReplyKind::Refused { errors: vec!["nobody".to_owned()] },
             Answer::Started => ReplyKind::Stored { worker: "w1".to_owned() },
         };
-        self.told(self.store.job_apply(now, vec![Reply { job: job.uuid.clone(), kind }]).await)
+        self.told(self.store.job_apply(now, RetryPolicy::default(), vec![Reply::new(job.uuid.clone(), kind)]).await)
     }
 
     /// Carries one step out, and tells all that the store says of it.
@@ -275,8 +276,8 @@ impl<S: Store + ScheduleStore> Side<S> {
                 self.told(store.schedule_materialize_due(request).await)
             }
             Step::Realign => self.told(store.schedule_realign(now).await),
-            Step::Claim(limit) => self.told(store.job_claim(now, &Scope::All, *limit).await),
-            Step::Expire => self.told(store.job_expire_due(now, &Scope::All).await),
+            Step::Claim(limit) => self.told(store.job_claim(Claim::new(now, &Scope::All, *limit)).await),
+            Step::Expire => self.told(store.job_expire_due(now, &Scope::All, Overdue::All).await),
             Step::Recover => self.told(store.job_recover(now, &Scope::All).await),
             Step::Answer(place, answer) => match self.jobs().await.get(*place) {
                 Some(job) => self.answer(now, job, *answer).await,

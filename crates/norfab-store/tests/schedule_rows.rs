@@ -5,8 +5,8 @@ mod common;
 
 use common::{Database, START, at, schedules};
 use norfab_model::{
-    JobFilter, Limits, Materialize, Materialized, Overlap, ScheduleError, ScheduleFilter, ScheduleKey, ScheduleState,
-    ScheduleStore, Store, StoreError,
+    Claim, JobFilter, Limits, Materialize, Materialized, Overdue, Overlap, ScheduleError, ScheduleFilter, ScheduleKey,
+    ScheduleState, ScheduleStore, Store, StoreError,
 };
 use norfab_store::SqliteStore;
 
@@ -193,7 +193,7 @@ async fn a_counter_that_is_none_stops_no_job_from_ending() {
         database
             .execute(&format!("PRAGMA ignore_check_constraints = ON; UPDATE job_schedules SET failed_runs = {counter}"))
             .await;
-        let expired = store.job_expire_due(at(100_000), &norfab_model::Scope::All).await.unwrap();
+        let expired = store.job_expire_due(at(100_000), &norfab_model::Scope::All, Overdue::All).await.unwrap();
         assert_eq!(
             (expired.len(), &expired[0].uuid, expired[0].schedule_id.as_ref()),
             (1, &job.uuid, Some(&added.uuid))
@@ -222,14 +222,14 @@ async fn a_job_of_a_schedule_that_cannot_be_read_is_a_failed_run() {
     let id = schedules(&store, START, 1, 60).await.remove(0).uuid;
     pass(&store, 60).await.unwrap();
     database.execute("UPDATE jobs SET workers_requested = '{'").await;
-    store.job_claim(at(61), &norfab_model::Scope::All, 10).await.unwrap();
+    store.job_claim(Claim::new(at(61), &norfab_model::Scope::All, 10)).await.unwrap();
     assert_eq!(database.value("status", "FROM jobs").await, "'FAILED'");
     let view = store.schedule_find(&id.clone().into()).await.unwrap().unwrap();
     assert_eq!((view.schedule.counters.failed_runs, view.active_jobs), (1, 0));
     // Arguments that cannot be read come to light when the job is claimed.
     pass(&store, 120).await.unwrap();
     database.execute("UPDATE jobs SET kwargs = x'00' WHERE status = 'NEW'").await;
-    assert_eq!(store.job_claim(at(121), &norfab_model::Scope::All, 10).await.unwrap().failed.len(), 1);
+    assert_eq!(store.job_claim(Claim::new(at(121), &norfab_model::Scope::All, 10)).await.unwrap().failed.len(), 1);
     assert_eq!(store.schedule_find(&id.into()).await.unwrap().unwrap().schedule.counters.failed_runs, 2);
 }
 

@@ -4,27 +4,24 @@ mod common;
 
 use common::{Database, START, add, at, id, job};
 use norfab_model::{
-    FabricEventKind, InputRequest, JobFilter, JobId, JobStatus, Json, Link, NewJob, Reply, ReplyKind, Scope, Store,
-    StoreError, Timestamp, Workers,
+    Claim, FabricEventKind, InputRequest, JobFilter, JobId, JobStatus, Json, Link, NewJob, Overdue, Reply, ReplyKind,
+    RetryPolicy, Scope, Store, StoreError, Timestamp, Workers,
 };
 use norfab_store::{Access, SqliteStore, StoreOptions};
 use sqlx::Connection;
 
 async fn claim(store: &SqliteStore, job: &JobId) {
-    let claimed = store.job_claim(START, &Scope::Jobs(vec![job.clone()]), 10).await.unwrap();
+    let claimed = store.job_claim(Claim::new(START, &Scope::Jobs(vec![job.clone()]), 10)).await.unwrap();
     assert_eq!(claimed.posts.len(), 1);
 }
 
 fn result(job: &JobId, worker: &str, text: &str) -> Reply {
-    Reply {
-        job: job.clone(),
-        kind: ReplyKind::Result { worker: worker.to_owned(), result: Json::parse(text).unwrap() },
-    }
+    Reply::new(job.clone(), ReplyKind::Result { worker: worker.to_owned(), result: Json::parse(text).unwrap() })
 }
 
 fn accepted(job: &JobId, workers: &[&str]) -> Reply {
     let workers = workers.iter().map(ToString::to_string).collect();
-    Reply { job: job.clone(), kind: ReplyKind::Accepted { workers } }
+    Reply::new(job.clone(), ReplyKind::Accepted { workers })
 }
 
 fn question(input: &str) -> InputRequest {
@@ -49,7 +46,7 @@ async fn a_damaged_payload_fails_its_own_job_only() {
     let error = store.job_detail(&id("damaged")).await.unwrap_err();
     assert!(matches!(&error, StoreError::Unreadable { job, reason } if job == "damaged" && reason.contains("kwargs")));
     assert!(store.job_detail(&id("one")).await.unwrap().is_some());
-    let claimed = store.job_claim(START, &Scope::All, 10).await.unwrap();
+    let claimed = store.job_claim(Claim::new(START, &Scope::All, 10)).await.unwrap();
     assert_eq!(claimed.posts.iter().map(|post| post.job.as_str()).collect::<Vec<_>>(), ["one", "three"]);
     assert_eq!(claimed.failed.len(), 1);
     let failed = store.job_find(&id("damaged")).await.unwrap().unwrap();
@@ -67,14 +64,14 @@ async fn a_step_loads_no_more_than_fits() {
     }
     database.execute("UPDATE jobs SET args = zeroblob(20 << 20)").await;
     for more in [true, true, false] {
-        let claimed = store.job_claim(START, &Scope::All, 10).await.unwrap();
+        let claimed = store.job_claim(Claim::new(START, &Scope::All, 10)).await.unwrap();
         assert_eq!((claimed.failed.len(), claimed.more), (1, more));
     }
     database.execute("UPDATE jobs SET status = 'STARTED', result_data = zeroblob(20 << 20)").await;
     for _ in 0..3 {
-        assert_eq!(store.job_expire_due(at(60), &Scope::All).await.unwrap().len(), 1);
+        assert_eq!(store.job_expire_due(at(60), &Scope::All, Overdue::All).await.unwrap().len(), 1);
     }
-    assert!(store.job_expire_due(at(60), &Scope::All).await.unwrap().is_empty());
+    assert!(store.job_expire_due(at(60), &Scope::All, Overdue::All).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -86,16 +83,22 @@ async fn damaged_results_are_asked_for_again() {
         (add(&store, START, job("damaged").workers(both())).await.uuid, add(&store, START, job("healthy")).await.uuid);
     claim(&store, &damaged).await;
     claim(&store, &healthy).await;
-    store.job_apply(at(1), vec![accepted(&damaged, &["w1", "w2"]), result(&damaged, "w1", "1")]).await.unwrap();
+    store
+        .job_apply(at(1), RetryPolicy::default(), vec![accepted(&damaged, &["w1", "w2"]), result(&damaged, "w1", "1")])
+        .await
+        .unwrap();
     database.execute("UPDATE jobs SET result_data = x'7801ffff' WHERE uuid = 'damaged'").await;
 
-    store.job_apply(at(2), vec![result(&damaged, "w2", "2"), result(&healthy, "w1", "3")]).await.unwrap();
+    store
+        .job_apply(at(2), RetryPolicy::default(), vec![result(&damaged, "w2", "2"), result(&healthy, "w1", "3")])
+        .await
+        .unwrap();
     let detail = store.job_detail(&damaged).await.unwrap().unwrap();
     assert_eq!((detail.job.status, detail.results.len(), detail.job.errors.len()), (JobStatus::Started, 1, 1));
     assert_eq!(detail.job.outstanding_workers(), Workers::List(vec!["w1".to_owned()]));
     assert_eq!(store.job_find(&healthy).await.unwrap().unwrap().status, JobStatus::Completed);
 
-    store.job_apply(at(3), vec![result(&damaged, "w1", "1")]).await.unwrap();
+    store.job_apply(at(3), RetryPolicy::default(), vec![result(&damaged, "w1", "1")]).await.unwrap();
     let detail = store.job_detail(&damaged).await.unwrap().unwrap();
     assert_eq!((detail.job.status, detail.results.len()), (JobStatus::Completed, 2));
 }
@@ -107,7 +110,7 @@ async fn a_job_with_damaged_results_expires_like_others() {
     let uuid = add(&store, START, job("damaged")).await.uuid;
     claim(&store, &uuid).await;
     database.execute("UPDATE jobs SET result_data = 'nonsense'").await;
-    assert_eq!(store.job_expire_due(at(60), &Scope::All).await.unwrap().len(), 1);
+    assert_eq!(store.job_expire_due(at(60), &Scope::All, Overdue::All).await.unwrap().len(), 1);
     let detail = store.job_detail(&uuid).await.unwrap().unwrap();
     assert_eq!((detail.job.status, detail.results.len(), detail.job.errors.len()), (JobStatus::Stale, 1, 2));
 }
@@ -123,9 +126,9 @@ async fn is_unreadable(change: &str, reason: &str) {
     assert_eq!((page.jobs.len(), page.unreadable.len()), (1, 1), "{change}");
     assert_eq!(page.unreadable[0].reason, reason);
     assert_eq!(store.job_unfinished().await.unwrap().len(), 1);
-    let claimed = store.job_claim(START, &Scope::All, 10).await.unwrap();
+    let claimed = store.job_claim(Claim::new(START, &Scope::All, 10)).await.unwrap();
     assert_eq!((claimed.posts.len(), claimed.posts[0].job.as_str()), (1, "right"), "{change}");
-    assert!(store.job_claim(START, &Scope::All, 10).await.unwrap().posts.is_empty());
+    assert!(store.job_claim(Claim::new(START, &Scope::All, 10)).await.unwrap().posts.is_empty());
     assert_eq!(store.job_next_due(&Scope::All).await.unwrap().send, None, "{change}");
     assert_eq!(store.stats().await.unwrap().total_jobs, 2);
 }
@@ -155,7 +158,7 @@ async fn unreadable_rows_that_are_due_end() {
     database.execute("UPDATE jobs SET workers_requested = '{'").await;
     assert!(store.job_release_due(at(12), &Scope::All, Link::Down).await.unwrap().missed.is_empty());
     assert!(store.job_release_due(at(12), &Scope::All, Link::Up).await.unwrap().released.is_empty());
-    assert!(store.job_expire_due(at(60), &Scope::All).await.unwrap().is_empty());
+    assert!(store.job_expire_due(at(60), &Scope::All, Overdue::All).await.unwrap().is_empty());
     assert_eq!(store.job_next_due(&Scope::All).await.unwrap(), norfab_model::NextDue::default());
     let rows = database.rows(&["status", "errors", "finished_at"], "FROM jobs ORDER BY rowid").await;
     let error = "'[\"the job cannot be read: its workers_requested names no workers\"]'";
@@ -230,14 +233,14 @@ async fn a_job_that_waits_for_another_attempt_is_left_alone_until_then() {
     add(&store, START, job("first")).await;
     let attempt = at(100).as_seconds_f64();
     database.execute(&format!("UPDATE jobs SET next_attempt_at = {attempt}, posts_sent = 1, posts_refused = 1, dispatch_target = '\"w1\"' WHERE uuid = 'again'")).await;
-    let claimed = store.job_claim(at(99), &Scope::All, 10).await.unwrap();
+    let claimed = store.job_claim(Claim::new(at(99), &Scope::All, 10)).await.unwrap();
     assert_eq!((claimed.posts.len(), claimed.posts[0].job.as_str()), (1, "first"));
-    let expired = store.job_expire_due(at(99), &Scope::All).await.unwrap();
+    let expired = store.job_expire_due(at(99), &Scope::All, Overdue::All).await.unwrap();
     assert_eq!((expired.len(), expired[0].uuid.as_str()), (1, "first"));
     let next = store.job_next_due(&Scope::All).await.unwrap();
-    assert_eq!((next.send, next.expire), (Some(at(100)), Some(at(100))));
+    assert_eq!((next.send, next.expire_unsent, next.expire), (Some(at(100)), Some(at(100)), None));
     // It has its full time again.
-    assert_eq!(store.job_claim(at(100), &Scope::All, 10).await.unwrap().posts.len(), 1);
+    assert_eq!(store.job_claim(Claim::new(at(100), &Scope::All, 10)).await.unwrap().posts.len(), 1);
     let again = store.job_find(&id("again")).await.unwrap().unwrap();
     assert_eq!((again.deadline, again.posts_sent, again.next_attempt_at), (Some(at(160)), 2, None));
 }
@@ -250,7 +253,7 @@ async fn a_result_beyond_the_bound_is_that_workers_failure() {
     claim(&store, &uuid).await;
     let large = format!("\"{}\"", "x".repeat(3000));
     let replies = vec![accepted(&uuid, &["w1", "w2"]), result(&uuid, "w1", &large), result(&uuid, "w2", "\"small\"")];
-    store.job_apply(at(1), replies).await.unwrap();
+    store.job_apply(at(1), RetryPolicy::default(), replies).await.unwrap();
     let detail = store.job_detail(&uuid).await.unwrap().unwrap();
     assert_eq!((detail.job.status, detail.results["w2"].as_str()), (JobStatus::Completed, "\"small\""));
     let failure: serde_json::Value = detail.results["w1"].to().unwrap();
@@ -286,10 +289,12 @@ async fn a_reader_changes_nothing_and_sees_everything() {
     assert!(refused(reader.job_cancel(START, &uuid).await.unwrap_err()));
     assert!(refused(reader.job_reschedule(START, &uuid, START).await.unwrap_err()));
     assert!(refused(reader.job_release_due(START, &Scope::All, Link::Up).await.unwrap_err()));
-    assert!(refused(reader.job_expire_due(START, &Scope::All).await.unwrap_err()));
-    assert!(refused(reader.job_claim(START, &Scope::All, 1).await.unwrap_err()));
+    assert!(refused(reader.job_expire_due(START, &Scope::All, Overdue::All).await.unwrap_err()));
+    assert!(refused(reader.job_claim(Claim::new(START, &Scope::All, 1)).await.unwrap_err()));
     assert!(refused(reader.job_take_polls(START, &Scope::All, START, 1).await.unwrap_err()));
-    assert!(refused(reader.job_apply(START, vec![accepted(&uuid, &["w1"])]).await.unwrap_err()));
+    assert!(refused(
+        reader.job_apply(START, RetryPolicy::default(), vec![accepted(&uuid, &["w1"])]).await.unwrap_err()
+    ));
     assert!(refused(reader.job_recover(START, &Scope::All).await.unwrap_err()));
     assert!(refused(reader.job_give_up(START, std::slice::from_ref(&uuid), "").await.unwrap_err()));
     assert!(refused(reader.job_unclaim(START, std::slice::from_ref(&uuid)).await.unwrap_err()));
@@ -391,7 +396,7 @@ async fn answers_that_are_none_are_dropped_and_values_are_told_to_nobody() {
     let uuid = add(&store, START, job("asks")).await.uuid;
     claim(&store, &uuid).await;
     let asks = ReplyKind::WaitingInput { worker: "w1".to_owned(), request: question("q1") };
-    store.job_apply(at(1), vec![Reply { job: uuid.clone(), kind: asks }]).await.unwrap();
+    store.job_apply(at(1), RetryPolicy::default(), vec![Reply::new(uuid.clone(), asks)]).await.unwrap();
     database
         .execute(
             "INSERT INTO input_answers (job_uuid, worker, answer, created_at)
@@ -595,7 +600,7 @@ async fn questions_of_a_worker_are_in_the_row() {
         task: None,
         data: Json::empty_object(),
     };
-    store.job_apply(at(1), vec![Reply { job: uuid, kind: ReplyKind::Event(event) }]).await.unwrap();
+    store.job_apply(at(1), RetryPolicy::default(), vec![Reply::new(uuid, ReplyKind::Event(event))]).await.unwrap();
     let asked = database.value("json_extract(pending_inputs, '$.w1.question')", "FROM jobs").await;
     assert_eq!(asked, "'Go on?'");
 }

@@ -1,7 +1,10 @@
 //! A dispatcher on a clock moved by hand, with the test in the place of the fabric.
 
-use std::sync::Arc;
+// Each test uses its part of this.
+#![allow(dead_code, unused_macros)]
+
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use norfab_dispatch::{Config, Control, Dispatcher, LinkState, ManualClock, Notice, Ports};
@@ -9,8 +12,34 @@ use norfab_model::{
     Broker, BrokerError, Clock, Connection, FabricEvent, FabricEventKind, Inbound, Job, JobId, JobStatus, Json, Limits,
     NewJob, Poll, Post, Reply, ReplyKind, Request, ScheduleStore, Store, Timestamp, Workers,
 };
+use norfab_store::{SqliteStore, StoreOptions};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+
+pub(crate) async fn open(folder: &std::path::Path) -> SqliteStore {
+    SqliteStore::open(folder.join("jobs.db"), &StoreOptions::default()).await.expect("opens")
+}
+
+/// Runs a test on both stores.
+macro_rules! on_both_stores {
+    ($($name:ident),+ $(,)?) => {
+        mod memory {
+            use super::*;
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(Arc::new(norfab_store::MemoryStore::new())).await;
+            })+
+        }
+        mod sqlite {
+            use super::*;
+            $(#[tokio::test]
+            async fn $name() {
+                let folder = tempfile::tempdir().expect("temporary folder");
+                super::$name(Arc::new(crate::common::open(folder.path()).await)).await;
+            })+
+        }
+    };
+}
 
 pub(crate) const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
 
@@ -19,12 +48,33 @@ pub(crate) struct ScriptedBroker {
     sent: mpsc::UnboundedSender<Request>,
     inbound: mpsc::UnboundedReceiver<Inbound>,
     full: Arc<AtomicBool>,
+    renewed: mpsc::UnboundedSender<()>,
+    /// Where the list of workers is answered at once.
+    answers: mpsc::WeakUnboundedSender<Inbound>,
+    workers: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl ScriptedBroker {
+    /// The workers of service `dummy`, as the broker names them.
+    fn name_workers(&self, id: JobId) {
+        let entry = |name: &&str| serde_json::json!({ "name": name, "service": "dummy", "status": "alive" });
+        let entries = self.workers.lock().expect("no panic").iter().map(entry).collect();
+        let answer = Json::from(serde_json::Value::Array(entries));
+        let sent = self.answers.upgrade().map(|answers| answers.send(Inbound::Mmi { id, answer }));
+        assert!(sent.is_some_and(|sent| sent.is_ok()), "the test is there");
+    }
 }
 
 impl Broker for ScriptedBroker {
     async fn send(&mut self, request: Request) -> Result<(), BrokerError> {
         if matches!(request, Request::Post(_)) && self.full.load(Ordering::SeqCst) {
             return Err(BrokerError::Full);
+        }
+        if let Request::Mmi { id, task, .. } = &request
+            && task == "show_workers"
+        {
+            self.name_workers(id.clone());
+            return Ok(());
         }
         self.sent.send(request).map_err(|_| BrokerError::Closed)
     }
@@ -34,7 +84,7 @@ impl Broker for ScriptedBroker {
     }
 
     async fn reconnect(&mut self) -> Result<(), BrokerError> {
-        Ok(())
+        self.renewed.send(()).map_err(|_| BrokerError::Closed)
     }
 
     async fn close(&mut self) {}
@@ -48,6 +98,8 @@ pub(crate) struct Bench<S> {
     sent: mpsc::UnboundedReceiver<Request>,
     fabric: mpsc::UnboundedSender<Inbound>,
     full: Arc<AtomicBool>,
+    renewed: mpsc::UnboundedReceiver<()>,
+    workers: Arc<Mutex<Vec<&'static str>>>,
     task: JoinHandle<()>,
 }
 
@@ -57,14 +109,20 @@ impl<S: Store + ScheduleStore> Bench<S> {
         let (sent_in, sent) = mpsc::unbounded_channel();
         let (fabric, inbound) = mpsc::unbounded_channel();
         let full = Arc::new(AtomicBool::new(false));
-        let ports = Ports {
-            store: Arc::clone(&store),
-            broker: ScriptedBroker { sent: sent_in, inbound, full: Arc::clone(&full) },
-            clock: clock.clone(),
+        let (renewed_in, renewed) = mpsc::unbounded_channel();
+        let workers = Arc::new(Mutex::new(vec!["w1"]));
+        let scripted = ScriptedBroker {
+            sent: sent_in,
+            inbound,
+            full: Arc::clone(&full),
+            renewed: renewed_in,
+            answers: fabric.downgrade(),
+            workers: Arc::clone(&workers),
         };
+        let ports = Ports { store: Arc::clone(&store), broker: scripted, clock: clock.clone() };
         let (dispatcher, control, notices) = Dispatcher::new(ports, config);
         let task = tokio::spawn(dispatcher.run());
-        Self { store, clock, control, notices, sent, fabric, full, task }
+        Self { store, clock, control, notices, sent, fabric, full, renewed, workers, task }
     }
 
     /// A running dispatcher whose link is up.
@@ -77,10 +135,8 @@ impl<S: Store + ScheduleStore> Bench<S> {
     /// Connects and answers the question on the new connection.
     pub(crate) async fn link_up(&mut self) {
         self.say(Inbound::Connection(Connection::Connected));
-        match self.next().await {
-            Request::Mmi { id, .. } => self.say(Inbound::Mmi { id, answer: Json::empty_array() }),
-            other => panic!("not the question on a new connection: {other:?}"),
-        }
+        let id = self.next_probe().await;
+        self.say(Inbound::Mmi { id, answer: Json::empty_array() });
         self.control.health().wait_for(|health| health.link == LinkState::Up).await.expect("the dispatcher runs");
     }
 
@@ -104,15 +160,45 @@ impl<S: Store + ScheduleStore> Bench<S> {
     }
 
     pub(crate) fn reply(&self, job: &JobId, kind: ReplyKind) {
-        self.say(Inbound::Reply(Reply { job: job.clone(), kind }));
+        self.say(Inbound::Reply(Reply::new(job.clone(), kind)));
     }
 
-    /// What is sent next.
+    /// The workers that the broker names from now on.
+    pub(crate) fn set_workers(&self, workers: &[&'static str]) {
+        *self.workers.lock().expect("no panic") = workers.to_vec();
+    }
+
+    /// What is sent next. The question whether the broker is there is answered on the way.
     pub(crate) async fn next(&mut self) -> Request {
+        loop {
+            match self.next_unanswered().await {
+                Request::Mmi { id, task, .. } if task == "show_broker_version" => {
+                    self.say(Inbound::Mmi { id, answer: Json::empty_array() });
+                }
+                request => return request,
+            }
+        }
+    }
+
+    pub(crate) async fn next_unanswered(&mut self) -> Request {
         tokio::time::timeout(Duration::from_secs(10), self.sent.recv())
             .await
             .expect("nothing was sent")
             .expect("the dispatcher runs")
+    }
+
+    /// The question whether the broker is there, not answered.
+    pub(crate) async fn next_probe(&mut self) -> JobId {
+        match self.next_unanswered().await {
+            Request::Mmi { id, task, .. } if task == "show_broker_version" => id,
+            other => panic!("not a question whether the broker is there: {other:?}"),
+        }
+    }
+
+    /// Waits until the connection is thrown away for a new one.
+    pub(crate) async fn rebuilt(&mut self) {
+        let wait = tokio::time::timeout(Duration::from_secs(10), self.renewed.recv());
+        wait.await.expect("no new connection was made").expect("the dispatcher runs");
     }
 
     pub(crate) async fn next_post(&mut self) -> Post {
@@ -138,8 +224,14 @@ impl<S: Store + ScheduleStore> Bench<S> {
         }
     }
 
-    /// Lets the dispatcher do all that it has to do; what it sends is kept.
+    /// Lets the dispatcher do all that it has to do, and checks that it sends nothing.
     pub(crate) async fn settle(&mut self) {
+        let sent = self.pump().await;
+        assert!(sent.is_empty(), "sent: {sent:?}");
+    }
+
+    /// Lets the dispatcher do all that it has to do, and gives what it sends.
+    pub(crate) async fn pump(&mut self) -> Vec<Request> {
         let mut kept = Vec::new();
         for _ in 0..3 {
             let control = self.control.clone();
@@ -155,7 +247,7 @@ impl<S: Store + ScheduleStore> Bench<S> {
             }
             asked.await.expect("no panic").expect("answered");
         }
-        assert!(kept.is_empty(), "sent: {kept:?}");
+        kept
     }
 
     pub(crate) async fn add(&self, job: NewJob) -> JobId {
@@ -195,6 +287,22 @@ impl<S: Store + ScheduleStore> Bench<S> {
 
 pub(crate) fn echo() -> NewJob {
     NewJob::new("dummy", "echo").workers(Workers::List(vec!["w1".into()]))
+}
+
+pub(crate) fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+pub(crate) fn accepted_by(workers: &[&str]) -> ReplyKind {
+    ReplyKind::Accepted { workers: names(workers) }
+}
+
+pub(crate) fn refused() -> ReplyKind {
+    ReplyKind::Refused { errors: names(&["no worker is registered"]) }
+}
+
+pub(crate) fn not_found(worker: &str) -> ReplyKind {
+    ReplyKind::NotFound { worker: worker.to_owned() }
 }
 
 pub(crate) fn accepted() -> ReplyKind {

@@ -1,7 +1,10 @@
 //! The reply decision as a table: a job, a reply, and what it changes.
 
+use serde_json::Value;
+
+use super::decide::ignore;
 use super::*;
-use crate::{Limits, NewJob, Timestamp};
+use crate::{Job, JobStatus, Limits, NewJob, Origin, RetryPolicy, Timestamp};
 
 const NOW: Timestamp = Timestamp::from_seconds(1_795_996_800);
 
@@ -66,13 +69,17 @@ fn event(worker: &str, kind: FabricEventKind) -> ReplyKind {
     })
 }
 
+fn judge(job: &Job, kind: ReplyKind, context: Context) -> Change {
+    decide(job, NOW, RetryPolicy::default(), Reply { context, ..Reply::new(job.uuid.clone(), kind) })
+}
+
 /// Applies replies one after the other and tells the status after the last.
 #[track_caller]
 fn check(mut job: Job, replies: Vec<ReplyKind>, status: JobStatus) -> (Job, Vec<Change>) {
     let mut changes = Vec::new();
     for reply in replies {
         let before = job.status;
-        let change = decide(&job, reply);
+        let change = judge(&job, reply, Context::Unknown);
         job.apply(&change);
         assert!(before == job.status || before.can_become(job.status), "{before} to {}", job.status);
         changes.push(change);
@@ -83,7 +90,7 @@ fn check(mut job: Job, replies: Vec<ReplyKind>, status: JobStatus) -> (Job, Vec<
 
 #[track_caller]
 fn ignored(job: &Job, reply: ReplyKind, why: Ignored) {
-    assert_eq!(decide(job, reply), ignore(why));
+    assert_eq!(judge(job, reply, Context::Unknown), ignore(why));
 }
 
 #[test]
@@ -99,7 +106,7 @@ fn the_plain_life() {
     let (job, changes) = check(job(Workers::All, JobStatus::Submitting), replies, JobStatus::Completed);
     let statuses: Vec<_> = changes.iter().filter_map(|change| change.status).collect();
     assert_eq!(statuses, [JobStatus::Dispatched, JobStatus::Started, JobStatus::Completed]);
-    assert_eq!(changes[3].fetch.as_deref(), Some("w1"));
+    assert_eq!(changes[3].follow_up, Some(FollowUp::Fetch("w1".into())));
     assert_eq!(job.workers_completed.len(), 2);
 }
 
@@ -136,8 +143,21 @@ fn only_the_first_202_names_the_workers() {
     ignored(&started(), accepted_by(&["w3"]), Ignored::Repeated);
 }
 
+fn delayed(job: Job) -> Job {
+    Job { origin: Origin::Occurrence, ..job }
+}
+
+/// Sent to these, for the first time or after so many failed attempts.
+fn posted(target: Workers, failed_before: u32) -> Context {
+    Context::Post { target, failed_before }
+}
+
+fn send_again(workers: &[&str], seconds: u32) -> FollowUp {
+    FollowUp::SendAgain { workers: names(workers), at: NOW.plus_seconds(seconds) }
+}
+
 #[test]
-fn what_the_broker_leaves_out_of_a_list_fails_at_once() {
+fn what_the_broker_leaves_out_of_a_list_fails_at_once_in_an_immediate_job() {
     let submitting = job(list(&["w1", "ghost"]), JobStatus::Submitting);
     let (after, changes) = check(submitting, vec![accepted_by(&["w1"]), result("w1")], JobStatus::Completed);
     assert_eq!(after.errors, ["worker \"ghost\" is not registered with the broker"]);
@@ -145,7 +165,28 @@ fn what_the_broker_leaves_out_of_a_list_fails_at_once() {
 }
 
 #[test]
-fn a_400_fails_only_a_job_whose_every_post_was_refused() {
+fn what_the_broker_leaves_out_of_a_list_is_tried_again_and_then_fails() {
+    let both = list(&["w1", "ghost"]);
+    let submitting = delayed(job(both.clone(), JobStatus::Submitting));
+    let first = judge(&submitting, accepted_by(&["w1"]), posted(both.clone(), 0));
+    assert_eq!((first.status, &first.follow_up), (Some(JobStatus::Dispatched), &Some(send_again(&["ghost"], 1))));
+    assert_eq!(first.dispatched, Some(names(&["w1", "ghost"])));
+
+    let mut dispatched = submitting.clone();
+    dispatched.apply(&first);
+    let alone = list(&["ghost"]);
+    let third = judge(&dispatched, refusal(), posted(alone.clone(), 2));
+    assert_eq!((third.status, third.post_refused, third.follow_up), (None, true, Some(send_again(&["ghost"], 4))));
+    let last = judge(&dispatched, refusal(), posted(alone.clone(), 9));
+    assert_eq!((last.follow_up, last.results.len()), (None, 1));
+    // There by now.
+    assert_eq!(judge(&dispatched, accepted_by(&["ghost"]), posted(alone, 3)), ignore(Ignored::Repeated));
+    // A GET that leaves somebody out says nothing of delivery.
+    assert_eq!(judge(&dispatched, accepted_by(&["w1"]), Context::Get), ignore(Ignored::Repeated));
+}
+
+#[test]
+fn a_400_fails_only_an_immediate_job_whose_every_post_was_refused() {
     let submitting = job(Workers::All, JobStatus::Submitting);
     let (after, _) = check(submitting.clone(), vec![refusal()], JobStatus::Failed);
     assert_eq!((after.errors, after.posts_refused), (names(&["no such service"]), 1));
@@ -154,12 +195,81 @@ fn a_400_fails_only_a_job_whose_every_post_was_refused() {
     ignored(&started(), refusal(), Ignored::NotYet);
 }
 
+/// What becomes of a job whose only POST was refused, and those before it too.
+#[track_caller]
+fn check_refused(job: Job, refusals: u32, status: JobStatus, seconds: Option<u32>) -> Job {
+    let mut job = Job { posts_sent: refusals, posts_refused: refusals - 1, ..job };
+    let change = judge(&job, refusal(), Context::Unknown);
+    job.apply(&change);
+    assert_eq!((job.status, job.next_attempt_at), (status, seconds.map(|seconds| NOW.plus_seconds(seconds))));
+    assert_eq!((job.posts_refused, job.errors.is_empty()), (refusals, status == JobStatus::New));
+    job
+}
+
+#[test]
+fn a_400_to_a_job_that_nobody_waits_for_is_tried_again() {
+    let nightly = || delayed(job(Workers::All, JobStatus::Submitting));
+    let after = check_refused(nightly(), 1, JobStatus::New, Some(1));
+    assert_eq!(after.deadline, Some(NOW.plus_seconds(1 + after.timeout)));
+    check_refused(nightly(), 4, JobStatus::New, Some(8));
+    check_refused(nightly(), 10, JobStatus::Failed, None);
+    check_refused(Job { origin: Origin::RunNow, ..nightly() }, 1, JobStatus::New, Some(1));
+    let direct = Job { origin: Origin::Direct, scheduled_for: Some(NOW), ..nightly() };
+    check_refused(direct.clone(), 1, JobStatus::New, Some(1));
+    check_refused(Job { start_deadline: Some(NOW), ..direct.clone() }, 1, JobStatus::Failed, None);
+    check_refused(Job { start_deadline: Some(NOW.plus_seconds(3)), ..direct }, 4, JobStatus::New, Some(3));
+}
+
+#[test]
+fn a_400_to_any_chooses_another_worker_at_once() {
+    let chosen = |job: Job| Job { dispatch_target: Some(Workers::One("w1".into())), ..job };
+    let immediate = || chosen(job(Workers::Any, JobStatus::Submitting));
+    assert_eq!(check_refused(immediate(), 1, JobStatus::New, Some(0)).dispatch_target, None);
+    check_refused(immediate(), 2, JobStatus::Failed, None);
+    check_refused(delayed(immediate()), 1, JobStatus::New, Some(0));
+    check_refused(delayed(immediate()), 2, JobStatus::New, Some(1));
+    // One of two POSTs may have arrived: the target stays.
+    let mut again = Job { posts_sent: 2, ..immediate() };
+    again.apply(&judge(&again, refusal(), Context::Unknown));
+    assert_eq!((again.status, again.dispatch_target), (JobStatus::Dispatched, Some(Workers::One("w1".into()))));
+}
+
+#[test]
+fn a_400_to_a_get_says_that_the_worker_is_away() {
+    let given = Job { workers_dispatched: names(&["w1"]), ..job(Workers::Any, JobStatus::Dispatched) };
+    assert_eq!(judge(&given, refusal(), Context::Get).follow_up, Some(FollowUp::Gone));
+    // One that has the job keeps it.
+    let begun = Job { workers_started: ["w1".to_owned()].into(), status: JobStatus::Started, ..given };
+    assert_eq!(judge(&begun, refusal(), Context::Get), ignore(Ignored::NotYet));
+    assert_eq!(judge(&started(), refusal(), Context::Get), ignore(Ignored::NotYet));
+}
+
+fn not_found(worker: &str) -> ReplyKind {
+    ReplyKind::NotFound { worker: worker.into() }
+}
+
 #[test]
 fn a_404_is_final_only_after_the_201() {
-    let not_found = |worker: &str| ReplyKind::NotFound { worker: worker.into() };
-    ignored(&started(), not_found("w2"), Ignored::NotYet);
+    let ask = Some(FollowUp::AskAgain("w2".into()));
+    assert_eq!(judge(&started(), not_found("w2"), Context::Unknown).follow_up, ask);
+    assert_eq!(judge(&started(), not_found("w2"), Context::Repeated(0)).follow_up, ask);
     let (job, _) = check(started(), vec![not_found("w1"), stored("w2"), result("w2")], JobStatus::Completed);
     assert!(job.errors[0].contains("w1"));
+    ignored(&job, not_found("w2"), Ignored::JobEnded);
+    ignored(&started(), not_found("w9"), Ignored::UnknownWorker);
+    ignored(&self::job(Workers::All, JobStatus::Submitting), not_found("w1"), Ignored::NotYet);
+}
+
+#[test]
+fn a_worker_that_says_404_twice_gets_the_job_again() {
+    let again = |job: &Job| judge(job, not_found("w2"), Context::Repeated(1));
+    assert_eq!(again(&started()).follow_up, Some(send_again(&["w2"], 0)));
+    // Not when it may not run any more.
+    let late = Job { start_deadline: Some(NOW.saturating_sub(std::time::Duration::from_secs(1))), ..started() };
+    let change = again(&late);
+    assert_eq!((change.follow_up, change.results.len(), change.errors.len()), (None, 1, 1));
+    let overdue = Job { deadline: Some(NOW), ..started() };
+    assert_eq!(again(&overdue), ignore(Ignored::NotYet));
 }
 
 #[test]

@@ -4,7 +4,9 @@ SELECT
         AS "release!: Cell",
     min(CASE WHEN scheduled THEN CASE WHEN start_deadline >= 253402300800 THEN 0.0 ELSE start_deadline END END)
         AS "miss!: Cell",
-    min(CASE WHEN unfinished THEN CASE WHEN expires_at >= 253402300800 THEN 0.0 ELSE expires_at END END)
+    min(CASE WHEN new THEN CASE WHEN expires_at >= 253402300800 THEN 0.0 ELSE expires_at END END)
+        AS "expire_unsent!: Cell",
+    min(CASE WHEN in_flight THEN CASE WHEN expires_at >= 253402300800 THEN 0.0 ELSE expires_at END END)
         AS "expire!: Cell",
     min(CASE WHEN new THEN CASE WHEN send_at >= 253402300800 THEN 0.0 ELSE send_at END END)
         AS "send!: Cell",
@@ -15,7 +17,7 @@ FROM (
         status = 'SCHEDULED' AS scheduled,
         status = 'NEW' AS new,
         status IN ('DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT') AS polled,
-        status IN ('NEW', 'SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT') AS unfinished,
+        status IN ('SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT') AS in_flight,
         scheduled_for,
         start_deadline,
         max(deadline, ifnull(next_attempt_at, 0)) AS expires_at,

@@ -1,6 +1,12 @@
--- What replies or a passed deadline change in jobs (?1, their results cut out of ?2).
+-- What replies, a passed deadline or the lack of a worker change in jobs (?1, their results cut out of ?2).
 UPDATE jobs NOT INDEXED
 SET status = change.value ->> 'status',
+    -- It moves with another attempt only: another program's may lie between two microseconds.
+    deadline = CASE
+        WHEN change.value ->> 'next_attempt_at' IS NULL THEN deadline
+        ELSE (change.value ->> 'deadline') / 1000000.0
+    END,
+    dispatch_target = change.value ->> 'dispatch_target',
     workers_dispatched = change.value ->> 'workers_dispatched',
     workers_started = change.value ->> 'workers_started',
     workers_completed = change.value ->> 'workers_completed',
@@ -10,6 +16,7 @@ SET status = change.value ->> 'status',
         ELSE substr(?2, change.value ->> 'results_at', change.value ->> 'results_bytes')
     END,
     errors = change.value ->> 'errors',
+    posts_sent = change.value ->> 'posts_sent',
     posts_refused = change.value ->> 'posts_refused',
     next_attempt_at = (change.value ->> 'next_attempt_at') / 1000000.0,
     started_at = ifnull(started_at, (change.value ->> 'started_at') / 1000000.0),

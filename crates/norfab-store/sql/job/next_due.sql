@@ -25,13 +25,26 @@ SELECT
     END AS "miss!: Cell",
     CASE
         WHEN EXISTS (
+            SELECT 1 FROM jobs INDEXED BY jobs_unsent_to_expire
+            WHERE status = 'NEW'
+                AND max(deadline, ifnull(next_attempt_at, 0)) >= 253402300800
+        ) THEN 0.0
+        ELSE (
+            SELECT max(deadline, ifnull(next_attempt_at, 0)) FROM jobs INDEXED BY jobs_unsent_to_expire
+            WHERE status = 'NEW'
+                AND max(deadline, ifnull(next_attempt_at, 0)) >= -9e999
+            ORDER BY max(deadline, ifnull(next_attempt_at, 0)) LIMIT 1
+        )
+    END AS "expire_unsent!: Cell",
+    CASE
+        WHEN EXISTS (
             SELECT 1 FROM jobs INDEXED BY jobs_to_expire
-            WHERE status IN ('NEW', 'SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT')
+            WHERE status IN ('SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT')
                 AND max(deadline, ifnull(next_attempt_at, 0)) >= 253402300800
         ) THEN 0.0
         ELSE (
             SELECT max(deadline, ifnull(next_attempt_at, 0)) FROM jobs INDEXED BY jobs_to_expire
-            WHERE status IN ('NEW', 'SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT')
+            WHERE status IN ('SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT')
                 AND max(deadline, ifnull(next_attempt_at, 0)) >= -9e999
             ORDER BY max(deadline, ifnull(next_attempt_at, 0)) LIMIT 1
         )

@@ -1,6 +1,6 @@
 //! Replies: every kind, in batches, late, repeated, and for nobody.
 
-use norfab_model::{FabricEventKind, Ignored, JobStatus, Reply, ReplyKind, Store, Workers};
+use norfab_model::{FabricEventKind, FollowUp, Ignored, JobStatus, Reply, ReplyKind, RetryPolicy, Store, Workers};
 
 use super::Database;
 use super::support::{
@@ -26,7 +26,8 @@ pub(super) async fn a_job_lives_through_its_replies(database: &impl Database) {
 
     let ready = event("w7", FabricEventKind::ResultReady, "completed");
     let applied = tell(&store, at(3), &uuid, vec![ready]).await;
-    assert_eq!((&applied.jobs[0].fetch, applied.jobs[0].events.len()), (&names(&["w7"]), 1));
+    let fetch = FollowUp::Fetch("w7".to_owned());
+    assert_eq!((&applied.jobs[0].follow_ups, applied.jobs[0].events.len()), (&vec![fetch], 1));
 
     tell(&store, at(4), &uuid, vec![result("w7", "{\"result\": 1.50}")]).await;
     let found = detail(&store, &uuid).await;
@@ -41,7 +42,7 @@ pub(super) async fn replies_are_folded_in_their_order(database: &impl Database) 
     claim(&store, START, &one).await;
     claim(&store, START, &two).await;
     let progress = |text| event("w1", FabricEventKind::Progress, text);
-    let of = |job: &norfab_model::JobId, kind| Reply { job: job.clone(), kind };
+    let of = |job: &norfab_model::JobId, kind| Reply::new(job.clone(), kind);
     let replies = vec![
         of(&two, accepted(&["w1"])),
         of(&one, progress("first")),
@@ -50,7 +51,7 @@ pub(super) async fn replies_are_folded_in_their_order(database: &impl Database) 
         of(&one, progress("too late")),
         of(&two, progress("third")),
     ];
-    let outcome = store.job_apply(at(1), replies).await.expect("the replies are applied");
+    let outcome = store.job_apply(at(1), RetryPolicy::default(), replies).await.expect("the replies are applied");
     assert_eq!(outcome.jobs.len(), 2);
     assert_eq!(outcome.ignored, [(one.clone(), Ignored::JobEnded)]);
     assert_eq!(
@@ -144,14 +145,13 @@ pub(super) async fn ended_jobs_are_immutable(database: &impl Database) {
 pub(super) async fn replies_for_nobody_are_told_apart(database: &impl Database) {
     let store = database.open().await;
     let uuid = add(&store, START, job()).await.uuid;
-    let replies =
-        vec![Reply { job: id("nobody"), kind: stored("w1") }, Reply { job: uuid.clone(), kind: stored("w1") }];
-    let outcome = store.job_apply(at(1), replies).await.expect("the replies are applied");
+    let replies = vec![Reply::new(id("nobody"), stored("w1")), Reply::new(uuid.clone(), stored("w1"))];
+    let outcome = store.job_apply(at(1), RetryPolicy::default(), replies).await.expect("the replies are applied");
     assert_eq!((outcome.unknown, outcome.ignored), (vec![id("nobody")], vec![(uuid.clone(), Ignored::NotSent)]));
     claim(&store, at(2), &uuid).await;
     let outcome = tell(&store, at(2), &uuid, vec![stored("somebody else")]).await;
     assert_eq!(outcome.ignored, [(uuid, Ignored::UnknownWorker)]);
-    let none = store.job_apply(at(1), Vec::new()).await.expect("nothing is applied");
+    let none = store.job_apply(at(1), RetryPolicy::default(), Vec::new()).await.expect("nothing is applied");
     assert_eq!(none, norfab_model::AppliedReplies::default());
 }
 

@@ -2,8 +2,8 @@
 
 use norfab_model::{
     Coalesce, Job, JobFilter, JobId, JobStatus, LastOutcome, Limits, Materialize, Materialized, NewSchedule, Origin,
-    Overlap, OverlapPolicy, Patch, ReplyKind, Schedule, ScheduleCounters, ScheduleError, ScheduleFilter, ScheduleId,
-    SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp,
+    Overdue, Overlap, OverlapPolicy, Patch, ReplyKind, Schedule, ScheduleCounters, ScheduleError, ScheduleFilter,
+    ScheduleId, SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp,
 };
 
 use super::Database;
@@ -134,7 +134,7 @@ pub(super) async fn a_schedule_ends_with_its_last_occurrence(database: &impl Dat
     let store = database.open().await;
     let id = add_schedule(&store, START, every(60).end_at(at(120))).await.uuid;
     assert_eq!(times(&pass(&store, at(60)).await.created), instants(&[60]));
-    store.job_expire_due(at(119 + 600), &Scope::All).await.expect("it ends");
+    store.job_expire_due(at(119 + 600), &Scope::All, Overdue::All).await.expect("it ends");
     assert_eq!(times(&pass(&store, at(1000)).await.created), instants(&[120]));
     let ended = schedule(&store, &id).await;
     assert_eq!((ended.state, ended.next), (ScheduleState::Completed, None));
@@ -281,7 +281,7 @@ pub(super) async fn failed_runs_are_counted_as_they_end(database: &impl Database
     assert_eq!(failed().await, 2, "a late reply changes nothing");
     running(&store, &added, at(5)).await;
     running(&store, &added, at(5)).await;
-    assert_eq!(store.job_expire_due(at(65), &Scope::All).await.expect("they expire").len(), 2);
+    assert_eq!(store.job_expire_due(at(65), &Scope::All, Overdue::All).await.expect("they expire").len(), 2);
     assert_eq!(failed().await, 4);
     let run = store.schedule_run_now(at(70), &added.uuid, Overlap::Force, &limits()).await;
     store.job_give_up(at(71), &[run.expect("it is run").job.uuid], "no link").await.expect("given up");
@@ -325,7 +325,7 @@ pub(super) async fn a_worker_that_dies_blocks_no_schedule_for_ever(database: &im
     claim(&store, at(60), &lost).await;
     tell(&store, at(61), &lost, vec![stored("w1")]).await;
     assert_eq!(counts(&pass(&store, at(120)).await.outcomes[0].outcome), [0, 0, 0, 1, 0]);
-    store.job_expire_due(at(150), &Scope::All).await.expect("it expires");
+    store.job_expire_due(at(150), &Scope::All, Overdue::All).await.expect("it expires");
     assert_eq!(times(&pass(&store, at(180)).await.created), instants(&[180]));
     let counters = schedule(&store, &id).await.counters;
     assert_eq!((counters.total_runs, counters.failed_runs, counters.overlap_skips), (2, 1, 1));

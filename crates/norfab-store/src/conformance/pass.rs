@@ -1,6 +1,8 @@
 //! What a pass does: release, miss, claim, expire, ask; and what it is told of what comes next.
 
-use norfab_model::{Job, JobStatus, Json, Link, NextDue, Post, Recovered, Scope, Store, Timestamp, Workers};
+use norfab_model::{
+    Claim, Job, JobStatus, Json, Link, NextDue, Overdue, Post, Recovered, Scope, Store, Timestamp, Workers,
+};
 
 use super::Database;
 use super::support::{
@@ -84,10 +86,10 @@ pub(super) async fn the_oldest_are_claimed_first(database: &impl Database) {
     for number in 0..5 {
         add_as(&store, at(number), &format!("job-{number}"), job()).await;
     }
-    let claimed = store.job_claim(at(5), &Scope::All, 3).await.expect("the store claims");
+    let claimed = store.job_claim(Claim::new(at(5), &Scope::All, 3)).await.expect("the store claims");
     let order: Vec<_> = claimed.posts.iter().map(|post| post.job.to_string()).collect();
     assert_eq!((order, claimed.more), (names(&["job-0", "job-1", "job-2"]), true));
-    let claimed = store.job_claim(at(5), &Scope::All, 2).await.expect("the store claims");
+    let claimed = store.job_claim(Claim::new(at(5), &Scope::All, 2)).await.expect("the store claims");
     let order: Vec<_> = claimed.posts.iter().map(|post| post.job.to_string()).collect();
     assert_eq!((order, claimed.more), (names(&["job-3", "job-4"]), false));
 }
@@ -96,7 +98,7 @@ pub(super) async fn a_claim_records_target_and_count(database: &impl Database) {
     let store = database.open().await;
     let new = job().workers(Workers::List(names(&["w2", "w1"]))).args(json("[1]")).kwargs(json("{\"a\":1.50}"));
     let uuid = add(&store, START, new).await.uuid;
-    let claimed = store.job_claim(at(1), &Scope::All, 10).await.expect("the store claims");
+    let claimed = store.job_claim(Claim::new(at(1), &Scope::All, 10)).await.expect("the store claims");
     assert_eq!(
         claimed.posts,
         [Post {
@@ -119,8 +121,11 @@ pub(super) async fn claimed_jobs_are_not_claimed_again(database: &impl Database)
     let (store, other) = (database.open().await, database.open().await);
     add(&store, START, job()).await;
     add(&store, START, job().at(at(60))).await;
-    assert_eq!(store.job_claim(START, &Scope::All, 10).await.expect("claims").posts.len(), 1);
-    assert_eq!(other.job_claim(START, &Scope::All, 10).await.expect("claims"), norfab_model::Claimed::default());
+    assert_eq!(store.job_claim(Claim::new(START, &Scope::All, 10)).await.expect("claims").posts.len(), 1);
+    assert_eq!(
+        other.job_claim(Claim::new(START, &Scope::All, 10)).await.expect("claims"),
+        norfab_model::Claimed::default()
+    );
 }
 
 pub(super) async fn a_claim_that_was_taken_back_is_as_if_never_made(database: &impl Database) {
@@ -163,8 +168,8 @@ pub(super) async fn jobs_expire_at_their_deadline(database: &impl Database) {
         // Added 20 s before the start, with 60 s.
         let uuid = in_status(&store, status).await;
         let early = at(40).saturating_sub(MICRO);
-        assert!(store.job_expire_due(early, &Scope::All).await.expect("looks").is_empty(), "{status}");
-        let expired = store.job_expire_due(at(40), &Scope::All).await.expect("looks");
+        assert!(store.job_expire_due(early, &Scope::All, Overdue::All).await.expect("looks").is_empty(), "{status}");
+        let expired = store.job_expire_due(at(40), &Scope::All, Overdue::All).await.expect("looks");
         assert_eq!(ids(&expired), [uuid.as_str()], "{status}");
         let found = detail(&store, &uuid).await;
         assert_eq!((found.job.status, found.job.finished_at), (JobStatus::Stale, Some(at(40))));
@@ -173,7 +178,7 @@ pub(super) async fn jobs_expire_at_their_deadline(database: &impl Database) {
         let result: serde_json::Value = found.results["w1"].to().expect("JSON");
         assert_eq!((&result["status"], &result["failed"]), (&"timeout".into(), &true.into()));
         assert!(messages(&store, &uuid).await.last().expect("an event").starts_with("the deadline passed"));
-        assert!(store.job_expire_due(at(41), &Scope::All).await.expect("looks").is_empty());
+        assert!(store.job_expire_due(at(41), &Scope::All, Overdue::All).await.expect("looks").is_empty());
     }
 }
 
@@ -182,7 +187,7 @@ pub(super) async fn an_expired_job_keeps_the_results_that_came(database: &impl D
     let uuid = add(&store, START, job().workers(Workers::All)).await.uuid;
     claim(&store, START, &uuid).await;
     tell(&store, at(1), &uuid, vec![accepted(&["w1", "w2"]), result("w1", "{\"result\":1.0}")]).await;
-    store.job_expire_due(at(60), &Scope::All).await.expect("looks");
+    store.job_expire_due(at(60), &Scope::All, Overdue::All).await.expect("looks");
     let found = detail(&store, &uuid).await;
     assert_eq!(found.results["w1"].as_str(), "{\"result\":1.0}");
     assert!(found.results["w2"].as_str().contains("timeout") && found.results.len() == 2);
@@ -191,7 +196,7 @@ pub(super) async fn an_expired_job_keeps_the_results_that_came(database: &impl D
 pub(super) async fn waiting_jobs_do_not_expire(database: &impl Database) {
     let store = database.open().await;
     add(&store, START, job().at(at(10)).timeout(1)).await;
-    assert!(store.job_expire_due(at(1_000_000), &Scope::All).await.expect("looks").is_empty());
+    assert!(store.job_expire_due(at(1_000_000), &Scope::All, Overdue::All).await.expect("looks").is_empty());
 }
 
 /// A job that the broker handed to `w1`, asked for last at `polled`.
@@ -262,7 +267,7 @@ pub(super) async fn a_restart_sends_claims_again(database: &impl Database) {
     assert_eq!(found.dispatch_target, Some(Workers::Any));
     assert_eq!(find(&store, &id("running")).await.last_poll, None);
     assert_eq!(store.job_next_due(&Scope::All).await.expect("answers").polled, Some(Timestamp::EPOCH));
-    let claimed = store.job_claim(at(2), &Scope::All, 10).await.expect("the store claims");
+    let claimed = store.job_claim(Claim::new(at(2), &Scope::All, 10)).await.expect("the store claims");
     assert_eq!((claimed.posts.len(), &claimed.posts[0].target), (1, &Workers::Any));
     assert_eq!(find(&store, &uuid).await.posts_sent, 2);
     assert_eq!(store.job_recover(at(3), &Scope::Jobs(vec![])).await.expect("it recovers"), Recovered::default());
@@ -299,7 +304,7 @@ pub(super) async fn next_due_tells_the_nearest_of_each_kind(database: &impl Data
     let waiting = NextDue { release: Some(at(100)), miss: Some(at(210)), ..NextDue::default() };
     assert_eq!(next().await, waiting);
     let uuid = add(&store, START, job().timeout(50)).await.uuid;
-    assert_eq!(next().await, NextDue { expire: Some(at(50)), send: Some(Timestamp::EPOCH), ..waiting });
+    assert_eq!(next().await, NextDue { expire_unsent: Some(at(50)), send: Some(Timestamp::EPOCH), ..waiting });
     claim(&store, at(1), &uuid).await;
     assert_eq!(next().await, NextDue { expire: Some(at(50)), ..waiting }, "a claim that is under way");
     tell(&store, at(2), &uuid, vec![accepted(&["w1"])]).await;
@@ -342,7 +347,7 @@ pub(super) async fn a_claim_is_bounded_by_its_payloads(database: &impl Database)
     }
     let (mut claimed, mut calls) = (Vec::new(), 0);
     loop {
-        let batch = store.job_claim(at(1), &Scope::All, 100).await.expect("the store claims");
+        let batch = store.job_claim(Claim::new(at(1), &Scope::All, 100)).await.expect("the store claims");
         let bytes: usize = batch.posts.iter().map(|post| post.kwargs.as_str().len()).sum();
         assert!(!batch.posts.is_empty() && bytes < (64 << 20) + (16 << 20), "{bytes}");
         claimed.extend(batch.posts.into_iter().map(|post| post.job.to_string()));
@@ -371,13 +376,13 @@ pub(super) async fn a_guest_serves_its_own_jobs_only(database: &impl Database) {
     assert!(store.job_release_due(at(9), &nobody, Link::Down).await.expect("looks").missed.is_empty());
     let released = store.job_release_due(at(1), &scope, Link::Up).await.expect("looks").released;
     assert_eq!(ids(&released), ["ours"]);
-    let claimed = store.job_claim(at(1), &scope, 10).await.expect("the store claims");
+    let claimed = store.job_claim(Claim::new(at(1), &scope, 10)).await.expect("the store claims");
     assert_eq!((claimed.posts.len(), &claimed.posts[0].job, claimed.more), (1, &ours, false));
     assert_eq!(store.job_recover(at(1), &nobody).await.expect("it recovers"), Recovered::default());
     tell(&store, at(1), &ours, vec![stored("w1")]).await;
     let polls = store.job_take_polls(at(20), &scope, at(20), 10).await.expect("looks");
     assert_eq!((polls.len(), &polls[0].job), (1, &ours));
-    assert_eq!(ids(&store.job_expire_due(at(500), &scope).await.expect("looks")), ["ours"]);
+    assert_eq!(ids(&store.job_expire_due(at(500), &scope, Overdue::All).await.expect("looks")), ["ours"]);
     for theirs in ["theirs", "their-delayed", "their-running"] {
         assert!(!find(&store, &id(theirs)).await.status.is_terminal(), "{theirs}");
     }

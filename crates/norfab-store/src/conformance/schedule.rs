@@ -1,8 +1,8 @@
 //! Schedules as callers manage them: added, found, listed, changed, run by hand.
 
 use norfab_model::{
-    Begin, Coalesce, Effect, JobFilter, JobStatus, Link, NewSchedule, Origin, Overlap, OverlapPolicy, Patch,
-    ScheduleCounters, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePatch, ScheduleState,
+    Begin, Claim, Coalesce, Effect, JobFilter, JobStatus, Link, NewSchedule, Origin, Overdue, Overlap, OverlapPolicy,
+    Patch, ScheduleCounters, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePatch, ScheduleState,
     ScheduleStore, Scope, Store, ValidationError, Workers,
 };
 
@@ -201,7 +201,7 @@ pub(super) async fn run_by_hand_it_keeps_to_its_overlap_policy(database: &impl D
     let view = store.schedule_find(&ScheduleKey::Id(id.clone())).await.expect("found").expect("it is there");
     assert_eq!((view.active_jobs, view.schedule.counters.total_runs), (2, 2));
     store.schedule_pause(at(71), &id).await.expect("it is active");
-    store.job_expire_due(at(10_000), &Scope::All).await.expect("they end");
+    store.job_expire_due(at(10_000), &Scope::All, Overdue::All).await.expect("they end");
     store.schedule_run_now(at(10_000), &id, Overlap::Respect, &limits()).await.expect("also while it is paused");
 }
 
@@ -275,7 +275,7 @@ pub(super) async fn jobs_of_schedules_live_as_others_do(database: &impl Database
     let store = database.open().await;
     let id = add_schedule(&store, START, every(60).kwargs(json(r#"{"k":[1]}"#))).await.uuid;
     let job = pass(&store, at(60)).await.created.remove(0);
-    let claimed = store.job_claim(at(60), &Scope::All, 10).await.expect("claimed");
+    let claimed = store.job_claim(Claim::new(at(60), &Scope::All, 10)).await.expect("claimed");
     assert_eq!((claimed.posts[0].job.clone(), claimed.posts[0].kwargs.as_str()), (job.uuid.clone(), r#"{"k":[1]}"#));
     tell(&store, at(61), &job.uuid, vec![result("w1", r#"{"failed":false}"#)]).await;
     let done = find(&store, &job.uuid).await;

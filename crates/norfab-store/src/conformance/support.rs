@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use norfab_model::{
-    Claimed, FabricEvent, FabricEventKind, InputRequest, Interval, Job, JobDetail, JobId, JobStatus, Json, Limits,
-    Link, Materialize, Materialized, NewJob, NewSchedule, Released, Reply, ReplyKind, Schedule, ScheduleId,
-    ScheduleKey, ScheduleStore, Scope, Store, Timestamp, Trigger, ValidJob, ValidSchedule, Workers,
+    Claim, Claimed, FabricEvent, FabricEventKind, InputRequest, Interval, Job, JobDetail, JobId, JobStatus, Json,
+    Limits, Link, LiveWorkers, Materialize, Materialized, NewJob, NewSchedule, Overdue, Released, Reply, ReplyKind,
+    RetryPolicy, Schedule, ScheduleId, ScheduleKey, ScheduleStore, Scope, Store, Timestamp, Trigger, ValidJob,
+    ValidSchedule, Workers,
 };
 
 /// When every case begins.
@@ -105,13 +106,22 @@ pub(super) async fn tell(
     job: &JobId,
     replies: Vec<ReplyKind>,
 ) -> norfab_model::AppliedReplies {
-    let replies = replies.into_iter().map(|kind| Reply { job: job.clone(), kind }).collect();
-    store.job_apply(now, replies).await.expect("the replies are applied")
+    let replies = replies.into_iter().map(|kind| Reply::new(job.clone(), kind)).collect();
+    store.job_apply(now, RetryPolicy::default(), replies).await.expect("the replies are applied")
 }
 
-/// Claims one job.
+/// These workers of the service are alive, as was asked at an instant.
+pub(super) fn live(asked_at: Timestamp, workers: &[&str]) -> LiveWorkers {
+    let entries: Vec<_> =
+        workers.iter().map(|name| serde_json::json!({"name": name, "service": "dummy", "status": "alive"})).collect();
+    LiveWorkers::from_answer(asked_at, &Json::from(serde_json::Value::from(entries))).expect("an answer")
+}
+
+/// Claims one job; for any worker it is `w7`.
 pub(super) async fn claim(store: &impl Store, now: Timestamp, job: &JobId) {
-    let claimed = store.job_claim(now, &only(job), 10).await.expect("the store claims");
+    let (scope, live) = (only(job), live(now, &["w7"]));
+    let claim = Claim { live: Some(&live), ..Claim::new(now, &scope, 10) };
+    let claimed = store.job_claim(claim).await.expect("the store claims");
     assert_eq!(claimed.posts.len(), 1, "{job} is claimed");
 }
 
@@ -123,11 +133,15 @@ async fn every_step(store: &impl Store, scope: &Scope, now: Timestamp, link: Lin
             break;
         }
     }
-    while !store.job_expire_due(now, scope).await.expect("the store looks").is_empty() {}
+    for overdue in [Overdue::Unsent, Overdue::All] {
+        while !store.job_expire_due(now, scope, overdue).await.expect("the store looks").is_empty() {}
+    }
     if link == Link::Down {
         return;
     }
-    while store.job_claim(now, scope, 1000).await.expect("the store claims") != Claimed::default() {}
+    let live = live(now, &["w1"]);
+    let claim = || Claim { live: Some(&live), ..Claim::new(now, scope, 1000) };
+    while store.job_claim(claim()).await.expect("the store claims") != Claimed::default() {}
     while !store.job_take_polls(now, scope, before, 1000).await.expect("the store looks").is_empty() {}
 }
 
@@ -136,7 +150,10 @@ pub(super) async fn pass_ends(store: &impl Store, scope: &Scope, now: Timestamp,
     every_step(store, scope, now, link, before).await;
     let due = store.job_next_due(scope).await.expect("the store tells what is due");
     let later = |at: Option<Timestamp>| at.is_none_or(|at| at > now);
-    assert!(due.miss.is_none_or(|at| at >= now) && later(due.expire), "at {now}, link {link:?}: {due:?}");
+    assert!(
+        due.miss.is_none_or(|at| at >= now) && later(due.expire) && later(due.expire_unsent),
+        "at {now}, link {link:?}: {due:?}"
+    );
     if link == Link::Up {
         let polled = due.polled.is_none_or(|at| at > before);
         assert!(later(due.release) && later(due.send) && polled, "at {now}: {due:?}");
@@ -156,7 +173,7 @@ pub(super) async fn in_status(store: &impl Store, status: JobStatus) -> JobId {
             assert_eq!(outcome.missed.len(), 1);
         }
         JobStatus::Stale => {
-            let expired = store.job_expire_due(at(40), &only(&uuid)).await.expect("the store looks");
+            let expired = store.job_expire_due(at(40), &only(&uuid), Overdue::All).await.expect("the store looks");
             assert_eq!(expired.len(), 1);
         }
         in_flight => {

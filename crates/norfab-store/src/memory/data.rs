@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use norfab_model::{
-    Applied, AppliedReplies, Job, JobCursor, JobEvent, JobFilter, JobId, JobPage, Json, Link, Reply, Results,
-    ScheduleId, Scope, StoreError, StoredAnswer, Timestamp,
+    Applied, AppliedReplies, Claim, Claimed, Job, JobCursor, JobEvent, JobFilter, JobId, JobPage, Json, Link,
+    LiveWorkers, Post, Reply, Results, RetryPolicy, ScheduleId, Scope, SendAgain, SentAgain, StoreError, StoredAnswer,
+    Timestamp, Workers,
 };
 
 use super::schedule::ScheduleRow;
 
-use crate::transition::{self, Fold, MOST_RESULT_BYTES, Stored, needs_results};
+use crate::transition::{
+    self, AgainStep, ClaimStep, Fold, MOST_CLAIMED_BYTES, MOST_RESULT_BYTES, Stored, needs_results,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Data {
@@ -33,6 +36,17 @@ pub(super) struct Row {
     pub(super) args: Json,
     pub(super) kwargs: Json,
     pub(super) results: Results,
+}
+
+impl Row {
+    fn payload_bytes(&self) -> usize {
+        self.args.as_str().len().saturating_add(self.kwargs.as_str().len())
+    }
+
+    /// What to send to these, when there are any.
+    fn post(&self, target: Option<Workers>) -> Option<Post> {
+        target.map(|target| transition::post(&self.job, target, self.args.clone(), self.kwargs.clone()))
+    }
 }
 
 /// Whether a job was added.
@@ -141,12 +155,72 @@ impl Data {
         Some(job)
     }
 
-    pub(super) fn apply(&mut self, now: Timestamp, replies: Vec<Reply>) -> AppliedReplies {
+    /// Claims the jobs with these numbers, in their order, as far as their payloads go into one call.
+    pub(super) fn claim(&mut self, claim: &Claim<'_>, numbers: &[i64]) -> Claimed {
+        let mut claimed = Claimed::default();
+        let (mut bytes, mut looked_at) = (0_usize, 0_usize);
+        for number in numbers {
+            if looked_at >= claim.limit as usize || bytes >= MOST_CLAIMED_BYTES {
+                claimed.more = true;
+                break;
+            }
+            let Some(row) = self.rows.get_mut(number) else { continue };
+            looked_at += 1;
+            let before = row.job.status;
+            let step = transition::claim(&mut row.job, claim.now, claim.live, claim.policy);
+            let job = row.job.clone();
+            match step {
+                ClaimStep::Send => {
+                    bytes = bytes.saturating_add(row.payload_bytes());
+                    claimed.posts.extend(row.post(job.dispatch_target.clone()));
+                }
+                ClaimStep::Postponed(event) => {
+                    claimed.postponed.push(job);
+                    self.log([event]);
+                }
+                ClaimStep::Failed(event) => {
+                    self.count_failed(transition::failed_run(before, &job, &Results::new()).cloned());
+                    claimed.failed.push(job);
+                    self.log([event]);
+                }
+                ClaimStep::Unplaced => claimed.unplaced += 1,
+            }
+        }
+        self.touched |= !claimed.posts.is_empty();
+        claimed
+    }
+
+    pub(super) fn send_again(&mut self, now: Timestamp, jobs: Vec<SendAgain>, live: Option<&LiveWorkers>) -> SentAgain {
+        let mut sent = SentAgain::default();
+        let mut bytes = 0_usize;
+        for again in jobs {
+            if bytes >= MOST_CLAIMED_BYTES {
+                sent.left.push(again);
+                continue;
+            }
+            let Some(row) = self.row_mut(&again.job) else { continue };
+            let event = match transition::send_again(&mut row.job, now, &again.why, live) {
+                AgainStep::Send(target, event) => {
+                    bytes = bytes.saturating_add(row.payload_bytes());
+                    sent.posts.extend(row.post(Some(target)));
+                    event
+                }
+                AgainStep::Ask(event) => event,
+                AgainStep::Nothing => continue,
+            };
+            sent.jobs.push(row.job.clone());
+            self.log([event]);
+        }
+        sent
+    }
+
+    pub(super) fn apply(&mut self, now: Timestamp, policy: RetryPolicy, replies: Vec<Reply>) -> AppliedReplies {
         let mut outcome = AppliedReplies::default();
         let with_results: HashSet<JobId> =
             replies.iter().filter(|reply| needs_results(reply)).map(|reply| reply.job.clone()).collect();
         let mut folds: BTreeMap<i64, Fold> = BTreeMap::new();
-        for Reply { job, kind } in replies {
+        for reply in replies {
+            let job = reply.job.clone();
             let Some((number, row)) = self.numbers.get(&job).and_then(|number| Some((*number, self.rows.get(number)?)))
             else {
                 outcome.unknown.push(job);
@@ -156,7 +230,7 @@ impl Data {
                 let stored = with_results.contains(&job).then(|| Stored(Ok(row.results.clone())));
                 Fold::new(row.job.clone(), stored)
             });
-            if let Some(why) = fold.apply(now, kind, MOST_RESULT_BYTES) {
+            if let Some(why) = fold.apply(now, policy, reply, MOST_RESULT_BYTES) {
                 outcome.ignored.push((job, why));
             }
         }
@@ -178,7 +252,7 @@ impl Data {
                 row.results = results;
             }
         }
-        Applied { job: fold.job, events: fold.events, fetch: fold.fetch, changed }
+        Applied { job: fold.job, events: fold.events, follow_ups: fold.follow_ups, changed }
     }
 
     /// Takes answers of these jobs out, at most `limit` whose question is still open.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use norfab_model::{Applied, AppliedReplies, JobEvent, JobId, Reply, ScheduleId, StoreError, Timestamp};
+use norfab_model::{Applied, AppliedReplies, JobEvent, JobId, Reply, RetryPolicy, ScheduleId, StoreError, Timestamp};
 
 use super::encode::{self, ChangedRow};
 use super::event::event_add_in_tx;
@@ -18,6 +18,7 @@ const DOING: &str = "apply replies";
 pub(super) async fn job_apply(
     shared: &Shared,
     now: Timestamp,
+    policy: RetryPolicy,
     replies: Vec<Reply>,
 ) -> Result<AppliedReplies, StoreError> {
     if replies.is_empty() {
@@ -26,11 +27,12 @@ pub(super) async fn job_apply(
     let mut tx = shared.write(DOING).await?;
     let mut folds = load_folds(shared, &mut tx, &replies).await?;
     let mut outcome = AppliedReplies::default();
-    for Reply { job, kind } in replies {
+    for reply in replies {
+        let job = reply.job.clone();
         match folds.of_job(&job) {
             None => outcome.unknown.push(job),
             Some(fold) => {
-                if let Some(why) = fold.apply(now, kind, shared.payloads.most_bytes) {
+                if let Some(why) = fold.apply(now, policy, reply, shared.payloads.most_bytes) {
                     outcome.ignored.push((job, why));
                 }
             }
@@ -119,7 +121,7 @@ impl Folds {
             changed: fold.changed(),
             job: fold.job,
             events: fold.events,
-            fetch: fold.fetch,
+            follow_ups: fold.follow_ups,
         };
         self.folds.into_iter().map(applied).collect()
     }

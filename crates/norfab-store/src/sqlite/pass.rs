@@ -1,9 +1,11 @@
 //! What a pass asks of the database: each method selects the rows that are due by an index made for it, decides by the
 //! pure steps, and writes all of them with one statement.
 
+use std::collections::HashMap;
+
 use norfab_model::{
-    Claimed, Job, JobEvent, JobId, JobStatus, Link, NextDue, Poll, Post, Recovered, Released, Scope, StoreError,
-    Timestamp,
+    Claim, Claimed, Job, JobEvent, JobId, JobStatus, Json, Link, LiveWorkers, NextDue, Overdue, Poll, Post, Recovered,
+    Released, Scope, SendAgain, SentAgain, StoreError, Timestamp,
 };
 
 use super::encode;
@@ -11,7 +13,7 @@ use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted, fail_unreadable};
 use super::schedule::count_failed_in_tx;
 use super::{Shared, select, storage};
-use crate::transition::{self, BATCH, MOST_CLAIMED_BYTES};
+use crate::transition::{self, AgainStep, BATCH, ClaimStep, MOST_CLAIMED_BYTES};
 
 pub(super) async fn job_release_due(
     shared: &Shared,
@@ -51,10 +53,15 @@ fn jobs(steps: Vec<Step>) -> Vec<Job> {
     steps.into_iter().map(|step| step.job).collect()
 }
 
-pub(super) async fn job_expire_due(shared: &Shared, now: Timestamp, scope: &Scope) -> Result<Vec<Job>, StoreError> {
+pub(super) async fn job_expire_due(
+    shared: &Shared,
+    now: Timestamp,
+    scope: &Scope,
+    overdue: Overdue,
+) -> Result<Vec<Job>, StoreError> {
     const DOING: &str = "expire jobs";
     let mut tx = shared.write(DOING).await?;
-    let rows = select::fitting(&select::to_expire(&mut tx, now, scope, BATCH, DOING).await?);
+    let rows = select::fitting(&select::to_expire(&mut tx, now, scope, overdue, BATCH, DOING).await?);
     if rows.is_empty() {
         return Ok(Vec::new());
     }
@@ -83,18 +90,14 @@ pub(super) async fn job_expire_due(shared: &Shared, now: Timestamp, scope: &Scop
     Ok(expired)
 }
 
-pub(super) async fn job_claim(
-    shared: &Shared,
-    now: Timestamp,
-    scope: &Scope,
-    limit: u32,
-) -> Result<Claimed, StoreError> {
+pub(super) async fn job_claim(shared: &Shared, claim: Claim<'_>) -> Result<Claimed, StoreError> {
     const DOING: &str = "claim jobs";
+    let now = claim.now;
     let mut tx = shared.write(DOING).await?;
     // One more than asked for shows whether more wait.
-    let mut found = select::to_claim(&mut tx, now, scope, limit.saturating_add(1), DOING).await?;
+    let mut found = select::to_claim(&mut tx, now, claim.scope, claim.limit.saturating_add(1), DOING).await?;
     let waiting = found.len();
-    found.truncate(limit as usize);
+    found.truncate(claim.limit as usize);
     let rows = select::fitting(&found);
     if rows.is_empty() {
         return Ok(Claimed { more: waiting > 0, ..Claimed::default() });
@@ -103,31 +106,47 @@ pub(super) async fn job_claim(
     let wanted = Wanted::rows(&rows).map_err(storage(DOING))?.with_arguments();
     let (mut steps, unreadable) = load::steps(wanted.load(&mut tx).await.map_err(storage(DOING))?);
     load::in_order(&mut steps, &rows);
-    let Claims { claimed, failed, posts, mut events, left } = claim_steps(shared, now, steps);
-    let changes = load::changes(&claimed, &local).map_err(storage(DOING))?;
-    let outcome = sqlx::query_file!("sql/job/claim.sql", changes).execute(&mut *tx).await;
-    load::all_written(&outcome.map_err(storage(DOING))?, claimed.len(), DOING)?;
-    if !failed.is_empty() {
-        load::finish(&mut tx, &failed, &local, DOING).await?;
+    let mut claims = claim_steps(shared, &claim, steps);
+    if !claims.claimed.is_empty() {
+        let changes = load::changes(&claims.claimed, &local).map_err(storage(DOING))?;
+        let outcome = sqlx::query_file!("sql/job/claim.sql", changes).execute(&mut *tx).await;
+        load::all_written(&outcome.map_err(storage(DOING))?, claims.claimed.len(), DOING)?;
+    }
+    if !claims.postponed.is_empty() {
+        let changes = load::changes(&claims.postponed, &local).map_err(storage(DOING))?;
+        let outcome = sqlx::query_file!("sql/job/apply.sql", changes, Vec::<u8>::new()).execute(&mut *tx).await;
+        load::all_written(&outcome.map_err(storage(DOING))?, claims.postponed.len(), DOING)?;
+    }
+    if !claims.failed.is_empty() {
+        load::finish(&mut tx, &claims.failed, &local, DOING).await?;
     }
     fail_unreadable(&mut tx, now, &local, &unreadable, DOING).await?;
-    event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
+    event_add_in_tx(&mut tx, shared.codec, &mut claims.events, DOING).await?;
     tx.commit().await.map_err(storage(DOING))?;
-    Ok(Claimed { posts, failed: jobs(failed), more: left > 0 || waiting > rows.len() })
+    Ok(Claimed {
+        posts: claims.posts,
+        failed: jobs(claims.failed),
+        postponed: jobs(claims.postponed),
+        unplaced: claims.unplaced,
+        more: claims.left > 0 || waiting > rows.len(),
+    })
 }
 
 /// What jobs that may be claimed come to.
 #[derive(Default)]
 struct Claims {
     claimed: Vec<Step>,
+    postponed: Vec<Step>,
     failed: Vec<Step>,
     posts: Vec<Post>,
     events: Vec<JobEvent>,
+    /// How many stay NEW until the live workers are known.
+    unplaced: u32,
     /// How many stay NEW, as the payloads of those before them are large enough for one call.
     left: usize,
 }
 
-fn claim_steps(shared: &Shared, now: Timestamp, steps: Vec<Step>) -> Claims {
+fn claim_steps(shared: &Shared, claim: &Claim<'_>, steps: Vec<Step>) -> Claims {
     let mut claims = Claims::default();
     let mut bytes = 0_usize;
     for mut step in steps {
@@ -135,21 +154,86 @@ fn claim_steps(shared: &Shared, now: Timestamp, steps: Vec<Step>) -> Claims {
             claims.left += 1;
             continue;
         }
-        let args = shared.payloads.args(&step.row.args);
-        match args.and_then(|args| Ok((args, shared.payloads.kwargs(&step.row.kwargs)?))) {
-            Ok((args, kwargs)) => {
+        let (args, kwargs) = match arguments(shared, &step) {
+            Ok(arguments) => arguments,
+            Err(reason) => {
+                claims.events.push(transition::fail_unreadable(&mut step.job, claim.now, &reason));
+                claims.failed.push(step);
+                continue;
+            }
+        };
+        match transition::claim(&mut step.job, claim.now, claim.live, claim.policy) {
+            ClaimStep::Send => {
                 bytes = bytes.saturating_add(args.as_str().len()).saturating_add(kwargs.as_str().len());
-                transition::claim(&mut step.job, now);
-                claims.posts.push(transition::post(&step.job, args, kwargs));
+                let target = step.job.dispatch_target.clone();
+                claims.posts.extend(target.map(|target| transition::post(&step.job, target, args, kwargs)));
                 claims.claimed.push(step);
             }
-            Err(error) => {
-                claims.events.push(transition::fail_unreadable(&mut step.job, now, &error.to_string()));
+            ClaimStep::Postponed(event) => {
+                claims.events.push(event);
+                claims.postponed.push(step);
+            }
+            ClaimStep::Failed(event) => {
+                claims.events.push(event);
                 claims.failed.push(step);
             }
+            ClaimStep::Unplaced => claims.unplaced += 1,
         }
     }
     claims
+}
+
+fn arguments(shared: &Shared, step: &Step) -> Result<(Json, Json), String> {
+    let args = shared.payloads.args(&step.row.args).map_err(|error| error.to_string())?;
+    let kwargs = shared.payloads.kwargs(&step.row.kwargs).map_err(|error| error.to_string())?;
+    Ok((args, kwargs))
+}
+
+pub(super) async fn job_send_again(
+    shared: &Shared,
+    now: Timestamp,
+    again: Vec<SendAgain>,
+    live: Option<&LiveWorkers>,
+) -> Result<SentAgain, StoreError> {
+    const DOING: &str = "send jobs again";
+    if again.is_empty() {
+        return Ok(SentAgain::default());
+    }
+    let mut tx = shared.write(DOING).await?;
+    let wanted = Wanted::jobs(again.iter().map(|again| &again.job)).map_err(storage(DOING))?.with_arguments();
+    let (steps, _) = load::steps(wanted.load(&mut tx).await.map_err(storage(DOING))?);
+    let mut steps: HashMap<JobId, Step> = steps.into_iter().map(|step| (step.job.uuid.clone(), step)).collect();
+    let (mut sent, mut changed, mut events) = (SentAgain::default(), Vec::new(), Vec::new());
+    let mut bytes = 0_usize;
+    for again in again {
+        if bytes >= MOST_CLAIMED_BYTES {
+            sent.left.push(again);
+            continue;
+        }
+        let Some(mut step) = steps.remove(&again.job) else { continue };
+        // The claim has read them before. What has become unreadable since is asked for until its deadline.
+        let Ok((args, kwargs)) = arguments(shared, &step) else { continue };
+        match transition::send_again(&mut step.job, now, &again.why, live) {
+            AgainStep::Send(target, event) => {
+                bytes = bytes.saturating_add(args.as_str().len()).saturating_add(kwargs.as_str().len());
+                sent.posts.push(transition::post(&step.job, target, args, kwargs));
+                events.push(event);
+            }
+            AgainStep::Ask(event) => events.push(event),
+            AgainStep::Nothing => continue,
+        }
+        changed.push(step);
+    }
+    if !changed.is_empty() {
+        let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+        let changes = load::changes(&changed, &local).map_err(storage(DOING))?;
+        let outcome = sqlx::query_file!("sql/job/send_again.sql", changes).execute(&mut *tx).await;
+        load::all_written(&outcome.map_err(storage(DOING))?, changed.len(), DOING)?;
+        event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
+        tx.commit().await.map_err(storage(DOING))?;
+    }
+    sent.jobs = jobs(changed);
+    Ok(sent)
 }
 
 pub(super) async fn job_take_polls(
@@ -190,19 +274,24 @@ pub(super) async fn job_recover(shared: &Shared, now: Timestamp, scope: &Scope) 
     const DOING: &str = "recover jobs";
     let mut tx = shared.write(DOING).await?;
     let deadline = now.plus_seconds(600).as_seconds_f64();
-    let (requeue, ask) = match scope {
-        Scope::All => {
-            (sqlx::query_file!("sql/job/recover.sql"), sqlx::query_file!("sql/job/recover_polls.sql", deadline))
-        }
+    let seconds = now.as_seconds_f64();
+    let (requeue, late, ask) = match scope {
+        Scope::All => (
+            sqlx::query_file!("sql/job/recover.sql", seconds),
+            sqlx::query_file!("sql/job/recover_late.sql"),
+            sqlx::query_file!("sql/job/recover_polls.sql", deadline),
+        ),
         Scope::Jobs(jobs) => {
             let jobs = encode::ids(jobs).map_err(storage(DOING))?;
             (
-                sqlx::query_file!("sql/guest/recover.sql", jobs),
+                sqlx::query_file!("sql/guest/recover.sql", jobs, seconds),
+                sqlx::query_file!("sql/guest/recover_late.sql", jobs),
                 sqlx::query_file!("sql/guest/recover_polls.sql", jobs, deadline),
             )
         }
     };
     let requeued = requeue.execute(&mut *tx).await.map_err(storage(DOING))?;
+    late.execute(&mut *tx).await.map_err(storage(DOING))?;
     let in_flight = ask.execute(&mut *tx).await.map_err(storage(DOING))?;
     tx.commit().await.map_err(storage(DOING))?;
     Ok(Recovered { requeued: requeued.rows_affected(), in_flight: in_flight.rows_affected() })
@@ -223,6 +312,7 @@ pub(super) async fn job_next_due(shared: &Shared, scope: &Scope) -> Result<NextD
     Ok(NextDue {
         release: load::not_before(&due.release),
         miss: load::not_before(&due.miss),
+        expire_unsent: load::not_before(&due.expire_unsent),
         expire: load::not_before(&due.expire),
         send: load::not_before(&due.send),
         polled: load::not_before(&due.polled),

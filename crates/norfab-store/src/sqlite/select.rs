@@ -1,7 +1,7 @@
 //! Which rows a step of a pass looks at. An owner of everything walks along an index that begins with what is due; a guest
 //! starts from its own jobs, however many others there are. Both also find the rows whose instants are none.
 
-use norfab_model::{JobId, Link, Scope, StoreError, Timestamp};
+use norfab_model::{JobId, Link, Overdue, Scope, StoreError, Timestamp};
 use sqlx::SqliteConnection;
 
 use super::row::Cell;
@@ -61,15 +61,20 @@ pub(super) async fn to_expire(
     connection: &mut SqliteConnection,
     now: Timestamp,
     scope: &Scope,
+    overdue: Overdue,
     limit: u32,
     doing: &'static str,
 ) -> Result<Vec<Found>, StoreError> {
-    let now = now.as_seconds_f64();
+    let (now, unsent_only) = (now.as_seconds_f64(), overdue == Overdue::Unsent);
     match scope {
-        Scope::All => sqlx::query_file_as!(Found, "sql/job/to_expire.sql", now, limit).fetch_all(connection).await,
+        Scope::All => {
+            sqlx::query_file_as!(Found, "sql/job/to_expire.sql", now, limit, unsent_only).fetch_all(connection).await
+        }
         Scope::Jobs(jobs) => {
             let jobs = ids(jobs, doing)?;
-            sqlx::query_file_as!(Found, "sql/guest/to_expire.sql", jobs, now, limit).fetch_all(connection).await
+            sqlx::query_file_as!(Found, "sql/guest/to_expire.sql", jobs, now, limit, unsent_only)
+                .fetch_all(connection)
+                .await
         }
     }
     .map_err(storage(doing))
@@ -117,6 +122,7 @@ pub(super) async fn to_poll(
 pub(super) struct Due {
     pub(super) release: Cell,
     pub(super) miss: Cell,
+    pub(super) expire_unsent: Cell,
     pub(super) expire: Cell,
     pub(super) send: Cell,
     pub(super) polled: Cell,

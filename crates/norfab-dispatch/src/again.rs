@@ -1,0 +1,65 @@
+//! Sending again what was not delivered, and asking again who did not know of it yet.
+
+use norfab_model::{
+    Broker, Clock, JobId, Json, Link, Poll, Post, Request, Resend, ScheduleStore, Store, StoreError, Timestamp,
+};
+
+use crate::Dispatcher;
+
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// Does what is due of the requests that went unanswered or astray. While it is doubtful whether the broker is there
+    /// at all, nothing is.
+    pub(crate) async fn send_again(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.link.link() == Link::Down || self.link.is_doubted() {
+            return Ok(());
+        }
+        let due = self.requests.due(now);
+        for poll in due.ask {
+            self.progress = true;
+            self.ask(now, poll).await;
+        }
+        self.again.extend(due.send);
+        let elsewhere = self.again.iter().any(|again| again.why == Resend::Elsewhere);
+        if elsewhere && self.live.fresh(now).is_none() {
+            self.ask_for_workers(now).await;
+            return Ok(());
+        }
+        if self.again.is_empty() {
+            return Ok(());
+        }
+        let sent = self.store.job_send_again(now, self.again.clone(), self.live.fresh(now)).await?;
+        self.progress = true;
+        self.due = None;
+        self.again = sent.left;
+        for post in sent.posts {
+            tracing::info!(job = %post.job, "Sent a job again to {}", post.target);
+            self.post(now, post).await;
+        }
+        for job in sent.jobs {
+            self.tell_job(job);
+        }
+        Ok(())
+    }
+
+    /// Sends a POST. One that does not get away counts as sent, and is late in time.
+    pub(crate) async fn post(&mut self, now: Timestamp, post: Post) -> bool {
+        self.requests.posted(now, &post);
+        self.send(Request::Post(post)).await
+    }
+
+    /// Sends a GET. One that does not get away is made up for by the next poll.
+    pub(crate) async fn ask(&mut self, now: Timestamp, poll: Poll) {
+        self.requests.asked(now, &poll);
+        self.send(Request::Get(poll)).await;
+    }
+
+    /// Asks the broker for the live workers, unless it is asked already.
+    pub(crate) async fn ask_for_workers(&mut self, now: Timestamp) {
+        if self.live.owed_since().is_none() {
+            let id = JobId::generate(now);
+            self.live.asked(now, id.clone());
+            let request = Request::Mmi { id, task: "show_workers".to_owned(), kwargs: Json::empty_object() };
+            self.send(request).await;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Which workers are alive: the broker is asked when a job to any worker needs one, and its answer holds for seconds.
+
+use std::time::Duration;
+
+use norfab_model::{JobId, Json, LiveWorkers, Timestamp};
+
+#[derive(Debug)]
+pub(crate) struct Live {
+    fresh_for: Duration,
+    workers: Option<LiveWorkers>,
+    /// The question that is out.
+    asked: Option<(JobId, Timestamp)>,
+}
+
+impl Live {
+    pub(crate) fn new(fresh_for: Duration) -> Self {
+        Self { fresh_for, workers: None, asked: None }
+    }
+
+    /// The workers, while what is known of them holds.
+    pub(crate) fn fresh(&self, now: Timestamp) -> Option<&LiveWorkers> {
+        let until = |workers: &LiveWorkers| workers.asked_at().saturating_add(self.fresh_for);
+        self.workers.as_ref().filter(|workers| workers.asked_at() <= now && now <= until(workers))
+    }
+
+    /// Notes that the broker is asked now.
+    pub(crate) fn asked(&mut self, now: Timestamp, question: JobId) {
+        self.asked = Some((question, now));
+    }
+
+    /// When the question left that is out.
+    pub(crate) fn owed_since(&self) -> Option<Timestamp> {
+        self.asked.as_ref().map(|(_, at)| *at)
+    }
+
+    /// Takes an answer, when it is one to this question. Err when it tells of no workers.
+    pub(crate) fn answered(&mut self, id: &JobId, answer: &Json) -> Option<Result<(), ()>> {
+        let (_, at) = self.asked.take_if(|(question, _)| question == id)?;
+        self.workers = LiveWorkers::from_answer(at, answer);
+        Some(self.workers.as_ref().map(|_| ()).ok_or(()))
+    }
+
+    /// Forgets the workers: one that was among them is gone.
+    pub(crate) fn outdated(&mut self) {
+        self.workers = None;
+    }
+
+    /// Forgets all: the connection is gone, or the clock went back.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.fresh_for);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+    #[test]
+    fn an_answer_holds_for_seconds() {
+        let mut live = Live::new(Duration::from_secs(3));
+        let question = JobId::new("q").expect("valid");
+        assert_eq!(live.answered(&question, &Json::empty_array()), None);
+        live.asked(T0, question.clone());
+        assert_eq!((live.owed_since(), live.fresh(T0)), (Some(T0), None));
+        assert_eq!(live.answered(&question, &Json::empty_array()), Some(Ok(())));
+        assert!(live.owed_since().is_none() && live.fresh(T0.plus_seconds(3)).is_some());
+        assert!(
+            live.fresh(T0.plus_seconds(4)).is_none() && live.fresh(T0.saturating_sub(Duration::from_secs(1))).is_none()
+        );
+        live.asked(T0, question.clone());
+        assert_eq!(live.answered(&question, &Json::empty_object()), Some(Err(())));
+    }
+}

@@ -1,0 +1,490 @@
+//! What the dispatcher remembers of the requests that it sent: which of them the broker has not answered, which workers
+//! do not have a job yet, and when to ask or send again. All of it is lost with the process, and found out again by asking.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use norfab_model::{
+    Context, FollowUp, Job, JobId, Poll, Post, Reply, ReplyKind, Resend, SendAgain, Timestamp, Workers,
+};
+
+/// How long a worker that does not know a job yet is left alone: its two threads may have raced.
+const ASK_PAUSE: Duration = Duration::from_secs(1);
+
+/// The spans that decide what is late.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// How long the broker may take to confirm a request.
+    pub(crate) answer: Duration,
+    /// How long the one worker of a job may be gone before another gets the job.
+    pub(crate) gone: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Requests {
+    patience: Patience,
+    jobs: HashMap<JobId, Known>,
+    /// Every request in the order in which they were sent; those that were answered drop out at the front.
+    sent: VecDeque<(u64, JobId)>,
+    /// When something is to be done without a message.
+    timers: BTreeSet<(Timestamp, JobId)>,
+    last_number: u64,
+    posts_out: usize,
+}
+
+/// What is known of one job's requests.
+#[derive(Debug, Default)]
+struct Known {
+    service: String,
+    /// Requests that the broker has not answered. It answers each, and in this order.
+    out: VecDeque<Out>,
+    /// How many 404s in a row each worker has said.
+    not_found: BTreeMap<String, u32>,
+    /// How many attempts to reach each worker have failed.
+    failed: BTreeMap<String, u32>,
+    ask: BTreeMap<String, Timestamp>,
+    send: BTreeMap<String, Timestamp>,
+    gone_since: Option<Timestamp>,
+    elsewhere: Option<Timestamp>,
+    timer: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+struct Out {
+    number: u64,
+    at: Timestamp,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Post(Workers),
+    Get,
+}
+
+/// What is to be done now.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Due {
+    pub(crate) ask: Vec<Poll>,
+    pub(crate) send: Vec<SendAgain>,
+}
+
+impl Requests {
+    pub(crate) fn new(patience: Patience) -> Self {
+        Self {
+            patience,
+            jobs: HashMap::new(),
+            sent: VecDeque::new(),
+            timers: BTreeSet::new(),
+            last_number: 0,
+            posts_out: 0,
+        }
+    }
+
+    /// How many POSTs the broker has not answered.
+    pub(crate) fn posts_out(&self) -> usize {
+        self.posts_out
+    }
+
+    /// Notes a POST that was just handed over.
+    pub(crate) fn posted(&mut self, now: Timestamp, post: &Post) {
+        self.note(now, &post.job, &post.service, What::Post(post.target.clone()));
+    }
+
+    /// Notes a GET that was just handed over.
+    pub(crate) fn asked(&mut self, now: Timestamp, poll: &Poll) {
+        self.note(now, &poll.job, &poll.service, What::Get);
+    }
+
+    fn note(&mut self, now: Timestamp, job: &JobId, service: &str, what: What) {
+        self.last_number += 1;
+        let number = self.last_number;
+        self.posts_out += usize::from(matches!(what, What::Post(_)));
+        self.sent.push_back((number, job.clone()));
+        let known = self.jobs.entry(job.clone()).or_default();
+        service.clone_into(&mut known.service);
+        if let What::Post(target) = &what {
+            // Whatever they said before, they are given it anew.
+            known.not_found.retain(|worker, _| target.names().is_some_and(|names| !names.contains(worker)));
+        }
+        known.out.push_back(Out { number, at: now, what });
+    }
+
+    /// Adds to a reply what is remembered of the request that it answers, and notes what it tells. What is noted of a job
+    /// that is none, or has ended, stays until [`ended`](Self::ended) says so.
+    pub(crate) fn context_of(&mut self, reply: Reply) -> Reply {
+        if matches!(reply.kind, ReplyKind::NotFound { .. }) {
+            self.jobs.entry(reply.job.clone()).or_default();
+        }
+        let Some(known) = self.jobs.get_mut(&reply.job) else { return reply };
+        let context = match &reply.kind {
+            ReplyKind::Accepted { workers } => {
+                known.gone_since = None;
+                known.answered(&mut self.posts_out, |worker| !workers.iter().any(|named| named == worker))
+            }
+            ReplyKind::Refused { .. } => known.answered(&mut self.posts_out, |_| true),
+            ReplyKind::NotFound { worker } => {
+                let times = known.not_found.entry(worker.clone()).or_default();
+                let context = Context::Repeated(*times);
+                *times = times.saturating_add(1);
+                context
+            }
+            ReplyKind::Stored { worker }
+            | ReplyKind::Pending { worker }
+            | ReplyKind::WaitingInput { worker, .. }
+            | ReplyKind::Result { worker, .. } => known.has_it(worker),
+            ReplyKind::Event(event) => known.has_it(&event.worker),
+        };
+        self.settle(&reply.job);
+        Reply { context, ..reply }
+    }
+
+    /// Notes what the decision on a reply asks for. A result to be fetched is for the caller.
+    pub(crate) fn follow(&mut self, now: Timestamp, job: &Job, follow_up: FollowUp) {
+        let known = self.jobs.entry(job.uuid.clone()).or_default();
+        job.service.clone_into(&mut known.service);
+        match follow_up {
+            FollowUp::AskAgain(worker) => {
+                known.ask.insert(worker, now.saturating_add(ASK_PAUSE));
+            }
+            FollowUp::SendAgain { workers, at } => known.send.extend(workers.into_iter().map(|worker| (worker, at))),
+            FollowUp::Gone => {
+                let since = *known.gone_since.get_or_insert(now);
+                if since.saturating_add(self.patience.gone) <= now {
+                    known.gone_since = None;
+                    known.elsewhere = Some(now);
+                }
+            }
+            FollowUp::Fetch(_) => {}
+        }
+        self.settle(&job.uuid);
+    }
+
+    /// Forgets a job that has ended.
+    pub(crate) fn ended(&mut self, job: &JobId) {
+        let Some(known) = self.jobs.remove(job) else { return };
+        self.posts_out = self.posts_out.saturating_sub(known.posts_out());
+        if let Some(timer) = known.timer {
+            self.timers.remove(&(timer, job.clone()));
+        }
+    }
+
+    /// Forgets everything: the connection is gone, and all that is in flight will be asked for.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.patience);
+    }
+
+    /// When the oldest request left that the broker has not answered.
+    pub(crate) fn owed_since(&mut self) -> Option<Timestamp> {
+        while let Some((number, job)) = self.sent.front() {
+            let out = self.jobs.get(job).and_then(|known| known.out.iter().find(|out| out.number == *number));
+            if let Some(out) = out {
+                return Some(out.at);
+            }
+            self.sent.pop_front();
+        }
+        None
+    }
+
+    /// When there is something to do without a message.
+    pub(crate) fn next(&mut self) -> Option<Timestamp> {
+        let late = self.owed_since().map(|at| at.saturating_add(self.patience.answer));
+        let timer = self.timers.first().map(|(at, _)| *at);
+        late.into_iter().chain(timer).min()
+    }
+
+    /// Takes out what is to be done now. What the broker has not answered in time although it is there is sent again, or,
+    /// of a GET, forgotten: the next poll asks anew.
+    pub(crate) fn due(&mut self, now: Timestamp) -> Due {
+        let mut due = Due::default();
+        while let Some(at) = self.owed_since().filter(|at| at.saturating_add(self.patience.answer) <= now) {
+            let Some((number, job)) = self.sent.pop_front() else { break };
+            tracing::debug!(%job, "The broker did not answer a request of {at}");
+            let Some(known) = self.jobs.get_mut(&job) else { continue };
+            let place = known.out.iter().position(|out| out.number == number);
+            if let Some(Out { what: What::Post(_), .. }) = place.and_then(|place| known.out.remove(place)) {
+                self.posts_out = self.posts_out.saturating_sub(1);
+                due.send.push(SendAgain { job: job.clone(), why: Resend::Unanswered });
+            }
+            self.settle(&job);
+        }
+        while let Some((at, job)) = self.timers.first().filter(|(at, _)| *at <= now).cloned() {
+            self.timers.remove(&(at, job.clone()));
+            let Some(known) = self.jobs.get_mut(&job) else { continue };
+            known.timer = None;
+            known.take_due(now, &job, &mut due);
+            self.settle(&job);
+        }
+        due
+    }
+
+    /// After a step of the clock into the past, what was to happen by the old time happens by the new one.
+    pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
+        let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
+        for known in self.jobs.values_mut() {
+            known.out.iter_mut().for_each(|out| out.at = out.at.min(now));
+            let instants = known.ask.values_mut().chain(known.send.values_mut());
+            instants.chain(&mut known.gone_since).chain(&mut known.elsewhere).for_each(|at| *at = (*at).min(now));
+        }
+        jobs.iter().for_each(|job| self.settle(job));
+    }
+
+    /// Sets a job's timer right, and forgets the job when nothing is known of it.
+    fn settle(&mut self, job: &JobId) {
+        let Some(known) = self.jobs.get_mut(job) else { return };
+        let timer = known.next();
+        if timer != known.timer {
+            if let Some(old) = std::mem::replace(&mut known.timer, timer) {
+                self.timers.remove(&(old, job.clone()));
+            }
+            self.timers.extend(timer.map(|at| (at, job.clone())));
+        }
+        if known.is_empty() {
+            self.jobs.remove(job);
+        }
+    }
+}
+
+impl Known {
+    fn posts_out(&self) -> usize {
+        self.out.iter().filter(|out| matches!(out.what, What::Post(_))).count()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.out.is_empty()
+            && self.not_found.is_empty()
+            && self.failed.is_empty()
+            && self.timer.is_none()
+            && self.gone_since.is_none()
+    }
+
+    fn next(&self) -> Option<Timestamp> {
+        self.ask.values().chain(self.send.values()).chain(&self.elsewhere).min().copied()
+    }
+
+    /// The oldest request is answered; `left_out` tells which of its workers the broker does not know.
+    fn answered(&mut self, posts_out: &mut usize, left_out: impl Fn(&str) -> bool) -> Context {
+        match self.out.pop_front() {
+            None => Context::Unknown,
+            Some(Out { what: What::Get, .. }) => Context::Get,
+            Some(Out { what: What::Post(target), .. }) => {
+                *posts_out = posts_out.saturating_sub(1);
+                let names = target.names().unwrap_or_default();
+                let failed_before = names.iter().filter_map(|name| self.failed.get(name)).max().copied().unwrap_or(0);
+                for name in names {
+                    if left_out(name) {
+                        *self.failed.entry(name.clone()).or_default() = failed_before.saturating_add(1);
+                    } else {
+                        self.failed.remove(name);
+                    }
+                }
+                Context::Post { target, failed_before }
+            }
+        }
+    }
+
+    /// A worker shows that it has the job.
+    fn has_it(&mut self, worker: &str) -> Context {
+        self.not_found.remove(worker);
+        self.failed.remove(worker);
+        self.ask.remove(worker);
+        self.send.remove(worker);
+        (self.gone_since, self.elsewhere) = (None, None);
+        Context::Unknown
+    }
+
+    fn take_due(&mut self, now: Timestamp, job: &JobId, due: &mut Due) {
+        let ask = take_until(&mut self.ask, now);
+        if !ask.is_empty() {
+            due.ask.push(Poll { job: job.clone(), service: self.service.clone(), target: Workers::List(ask) });
+        }
+        let lost = take_until(&mut self.send, now);
+        // One reason at a time: whoever goes elsewhere need not go back.
+        if self.elsewhere.take_if(|at| *at <= now).is_some() {
+            due.send.push(SendAgain { job: job.clone(), why: Resend::Elsewhere });
+        } else if !lost.is_empty() {
+            due.send.push(SendAgain { job: job.clone(), why: Resend::Lost(lost) });
+        }
+    }
+}
+
+/// Takes out the workers whose instant has come.
+fn take_until(instants: &mut BTreeMap<String, Timestamp>, now: Timestamp) -> Vec<String> {
+    let due: Vec<String> = instants.iter().filter(|(_, at)| **at <= now).map(|(worker, _)| worker.clone()).collect();
+    instants.retain(|_, at| *at > now);
+    due
+}
+
+#[cfg(test)]
+mod tests {
+    use norfab_model::{Json, Limits, NewJob};
+
+    use super::*;
+
+    const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+    fn requests() -> Requests {
+        Requests::new(Patience { answer: Duration::from_secs(10), gone: Duration::from_secs(30) })
+    }
+
+    fn after(seconds: u32) -> Timestamp {
+        T0.plus_seconds(seconds)
+    }
+
+    fn id() -> JobId {
+        JobId::new("job").expect("valid")
+    }
+
+    fn job() -> Job {
+        let new = NewJob { id: Some(id()), ..NewJob::new("dummy", "echo") };
+        Limits::default().check_job(T0, new).expect("valid").row(T0)
+    }
+
+    fn list(names: &[&str]) -> Workers {
+        Workers::List(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn post(target: Workers) -> Post {
+        let (args, kwargs) = (Json::empty_array(), Json::empty_object());
+        Post { job: id(), service: "dummy".into(), target, task: "echo".into(), args, kwargs, timeout: 1 }
+    }
+
+    fn poll() -> Poll {
+        Poll { job: id(), service: "dummy".into(), target: list(&["w1"]) }
+    }
+
+    #[track_caller]
+    fn check(requests: &mut Requests, kind: ReplyKind, context: Context) {
+        assert_eq!(requests.context_of(Reply::new(id(), kind)).context, context);
+    }
+
+    fn accepted(workers: &[&str]) -> ReplyKind {
+        ReplyKind::Accepted { workers: names(workers) }
+    }
+
+    fn refused() -> ReplyKind {
+        ReplyKind::Refused { errors: Vec::new() }
+    }
+
+    fn not_found() -> ReplyKind {
+        ReplyKind::NotFound { worker: "w1".into() }
+    }
+
+    fn send(why: Resend) -> Vec<SendAgain> {
+        vec![SendAgain { job: id(), why }]
+    }
+
+    #[test]
+    fn answers_belong_to_the_requests_in_their_order() {
+        let mut requests = requests();
+        check(&mut requests, accepted(&["w1"]), Context::Unknown);
+        requests.posted(T0, &post(Workers::All));
+        requests.asked(T0, &poll());
+        assert_eq!(requests.posts_out(), 1);
+        check(&mut requests, accepted(&["w1"]), Context::Post { target: Workers::All, failed_before: 0 });
+        assert_eq!(requests.posts_out(), 0);
+        check(&mut requests, refused(), Context::Get);
+        check(&mut requests, refused(), Context::Unknown);
+        assert!(requests.jobs.is_empty() && requests.owed_since().is_none() && requests.sent.is_empty());
+    }
+
+    #[test]
+    fn failed_attempts_are_counted_by_worker() {
+        let mut requests = requests();
+        let posted = |target: &Workers, failed_before| Context::Post { target: target.clone(), failed_before };
+        let (both, second) = (list(&["w1", "w2"]), list(&["w2"]));
+        requests.posted(T0, &post(both.clone()));
+        check(&mut requests, accepted(&["w1"]), posted(&both, 0));
+        for failed_before in 1..4 {
+            requests.posted(T0, &post(second.clone()));
+            check(&mut requests, refused(), posted(&second, failed_before));
+        }
+        requests.posted(T0, &post(second.clone()));
+        check(&mut requests, accepted(&["w2"]), posted(&second, 4));
+        requests.posted(T0, &post(second.clone()));
+        check(&mut requests, refused(), posted(&second, 0));
+    }
+
+    #[test]
+    fn what_is_not_answered_is_late_after_its_time() {
+        let mut requests = requests();
+        requests.posted(T0, &post(Workers::All));
+        requests.asked(after(1), &poll());
+        assert_eq!((requests.owed_since(), requests.next()), (Some(T0), Some(after(10))));
+        assert_eq!(requests.due(after(9)), Due::default());
+        assert_eq!(requests.due(after(10)).send, send(Resend::Unanswered));
+        assert_eq!((requests.owed_since(), requests.posts_out()), (Some(after(1)), 0));
+        assert_eq!(requests.due(after(11)), Due::default());
+        assert_eq!(requests.next(), None);
+    }
+
+    #[test]
+    fn a_worker_that_does_not_know_the_job_is_asked_and_then_given_it() {
+        let mut requests = requests();
+        requests.asked(T0, &poll());
+        check(&mut requests, accepted(&["w1"]), Context::Get);
+        check(&mut requests, not_found(), Context::Repeated(0));
+        requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
+        assert_eq!((requests.next(), requests.due(T0)), (Some(after(1)), Due::default()));
+        assert_eq!(requests.due(after(1)).ask, [poll()]);
+        check(&mut requests, not_found(), Context::Repeated(1));
+        let workers = names(&["w1"]);
+        requests.follow(after(1), &job(), FollowUp::SendAgain { workers: workers.clone(), at: after(2) });
+        assert_eq!(requests.due(after(2)).send, send(Resend::Lost(workers)));
+        requests.posted(after(2), &post(list(&["w1"])));
+        check(&mut requests, not_found(), Context::Repeated(0));
+    }
+
+    #[test]
+    fn a_sign_of_the_worker_ends_all_doubt() {
+        let mut requests = requests();
+        check(&mut requests, not_found(), Context::Repeated(0));
+        requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
+        requests.follow(T0, &job(), FollowUp::Gone);
+        check(&mut requests, ReplyKind::Stored { worker: "w1".into() }, Context::Unknown);
+        assert_eq!((requests.next(), requests.jobs.len()), (None, 0));
+    }
+
+    #[test]
+    fn another_worker_only_after_it_was_gone_for_long() {
+        let mut requests = requests();
+        for seconds in [0, 10, 29] {
+            requests.follow(after(seconds), &job(), FollowUp::Gone);
+            assert_eq!(requests.due(after(seconds)), Due::default());
+        }
+        requests.follow(after(30), &job(), FollowUp::Gone);
+        assert_eq!(requests.due(after(30)).send, send(Resend::Elsewhere));
+        // Back for a moment, and gone again: it counts from then.
+        requests.follow(after(40), &job(), FollowUp::Gone);
+        check(&mut requests, accepted(&["w1"]), Context::Unknown);
+        requests.follow(after(60), &job(), FollowUp::Gone);
+        requests.follow(after(80), &job(), FollowUp::Gone);
+        assert_eq!(requests.due(after(80)), Due::default());
+    }
+
+    #[test]
+    fn what_ends_is_forgotten() {
+        let mut requests = requests();
+        requests.posted(T0, &post(Workers::All));
+        requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
+        requests.ended(&id());
+        assert_eq!((requests.posts_out(), requests.next(), requests.timers.len()), (0, None, 0));
+        requests.posted(T0, &post(Workers::All));
+        requests.clear();
+        assert_eq!((requests.posts_out(), requests.next()), (0, None));
+    }
+
+    #[test]
+    fn a_clock_set_back_delays_nothing() {
+        let mut requests = requests();
+        requests.posted(after(3600), &post(Workers::All));
+        requests.follow(after(3600), &job(), FollowUp::AskAgain("w1".into()));
+        requests.clock_went_back(T0);
+        assert_eq!(requests.due(T0).ask.len(), 1);
+        assert_eq!(requests.due(after(10)).send, send(Resend::Unanswered));
+    }
+}
