@@ -255,7 +255,7 @@ async fn two_processes_dispatch_from_one_database() {
     for schedule in &schedules {
         let jobs = jobs(&store, schedule).await;
         let grid: BTreeSet<Timestamp> = schedule.preview(schedule.created_at).map(|next| next.occurrence).collect();
-        assert!(grid.len() as u32 >= SECONDS / 2 + 1, "{grid:?}");
+        assert!(grid.len() as u32 > SECONDS / 2, "{grid:?}");
         let view = store.schedule_find(&schedule.uuid.clone().into()).await.expect("readable").expect("there");
         assert_eq!(view.active_jobs, 0);
         check(&view.schedule, &grid, &jobs);

@@ -94,7 +94,7 @@ async fn check(
     };
     assert_eq!(after.counters, counters);
     // The others must not find it due.
-    store.schedule_delete(at(390), &id).await.expect("deleted");
+    store.schedule_delete(at(390), &id.clone().into()).await.expect("deleted");
 }
 
 pub(super) async fn policies_decide_what_becomes_of_a_heap(database: &impl Database) {
