@@ -17,6 +17,7 @@ mod config;
 mod control;
 mod dispatcher;
 mod event;
+mod hang;
 mod link;
 mod manual;
 mod materialize;

@@ -1,5 +1,7 @@
 //! A dispatcher on a clock moved by hand, with the test in the place of the fabric.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -157,7 +157,14 @@ async fn connect(path: &Path, options: SqliteConnectOptions, access: Access) -> 
 }
 
 fn pool(most: u32) -> SqlitePoolOptions {
-    SqlitePoolOptions::new().max_connections(most).idle_timeout(None).max_lifetime(None).test_before_acquire(false)
+    SqlitePoolOptions::new()
+        .max_connections(most)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        // SQLite itself ends a transaction that the disk refuses, and then there is none to roll back: `sqlx` takes such a
+        // connection to be within one for ever. It is replaced.
+        .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
 }
 
 /// Makes an empty file that only its owner can read; SQLite gives the files beside it the same permissions.
