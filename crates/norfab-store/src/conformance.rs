@@ -154,6 +154,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             an_occurrence_becomes_a_job_at_its_due_time
             policies_decide_what_becomes_of_a_heap
             one_missed_job_stands_for_all
+            a_week_that_was_slept_over_runs_late_or_is_missed
             a_schedule_ends_with_its_last_occurrence
             the_earliest_are_looked_at_first_and_each_once
             a_long_backlog_starves_no_other
