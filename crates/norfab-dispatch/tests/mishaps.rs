@@ -130,6 +130,28 @@ async fn an_orderly_stop_keeps_nothing_claimed_and_the_restart_goes_on() {
     assert_eq!(counters(&bench, &id).await, ScheduleCounters { total_runs: 2, ..ScheduleCounters::default() });
 }
 
+/// Late beyond its grace an occurrence is marked, and nothing of it is sent; the next one runs.
+#[tokio::test]
+async fn a_missed_occurrence_is_never_sent() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mut bench = Bench::up(patient(&folder).await).await;
+    let new = NewSchedule::new("dummy", "echo", Interval::new(60).expect("an interval")).grace(5);
+    let valid = Limits::default().check_schedule(T0, new).expect("valid");
+    let id = bench.store.schedule_add(&valid).await.expect("added").uuid;
+    bench.control.wake();
+    bench.settle().await;
+    bench.link_lost().await;
+    bench.clock.set(after(66));
+    bench.link_up().await;
+    let missed = JobId::of_occurrence(&id, after(60));
+    assert_eq!(bench.told(&missed, JobStatus::Missed).await.posts_sent, 0);
+    bench.silent().await;
+    bench.clock.set(after(120));
+    assert_eq!(bench.next_post().await.job, JobId::of_occurrence(&id, after(120)));
+    let expected = ScheduleCounters { total_runs: 1, missed_runs: 1, ..ScheduleCounters::default() };
+    assert_eq!(counters(&bench, &id).await, expected);
+}
+
 /// Another program holds the write lock: that is told, nothing is sent, reading goes on; afterwards what came due is
 /// caught up by itself.
 #[tokio::test]

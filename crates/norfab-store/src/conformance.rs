@@ -76,6 +76,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             of_two_with_one_identity_one_is_added
             only_a_waiting_job_is_cancelled
             only_a_waiting_job_is_rescheduled
+            of_a_cancellation_and_a_release_one_takes_effect
             rescheduling_keeps_the_grace
             an_unknown_job_is_none_or_an_error
             all_is_there_after_a_restart
@@ -142,6 +143,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             a_pause_is_passed_over
             a_change_of_timing_moves_the_cursor_at_once
             what_is_deleted_is_history
+            history_outlives_every_call
             what_is_disabled_makes_nothing
             run_by_hand_it_takes_no_occurrence
             run_by_hand_it_keeps_to_its_overlap_policy

@@ -152,6 +152,38 @@ pub(super) async fn what_is_deleted_is_history(database: &impl Database) {
     add_schedule(&store, at(64), every(60).name("nightly")).await;
 }
 
+pub(super) async fn history_outlives_every_call(database: &impl Database) {
+    let store = database.open().await;
+    let id = add_schedule(&store, START, every(60).timeout(3000)).await.uuid;
+    let ended = pass(&store, at(60)).await.created.remove(0).uuid;
+    claim(&store, at(60), &ended).await;
+    tell(&store, at(61), &ended, vec![result("w1", r#"{"result":"kept","failed":false}"#)]).await;
+    let running = pass(&store, at(120)).await.created.remove(0).uuid;
+    claim(&store, at(120), &running).await;
+    let history = async || (detail(&store, &ended).await, detail(&store, &running).await);
+    let before = history().await;
+    let patch = SchedulePatch {
+        service: Some("other".to_owned()),
+        timeout: Patch::Set(1),
+        kwargs: Patch::Set(json(r#"{"k":"new"}"#)),
+        trigger: Some(trigger(7)),
+        ..SchedulePatch::default()
+    };
+    store.schedule_update(at(121), &id, &patch, &limits()).await.expect("updated");
+    assert_eq!(history().await, before, "an update is for what is to come");
+    store.schedule_pause(at(122), &id).await.expect("paused");
+    store.schedule_resume(at(123), &id, &limits()).await.expect("resumed");
+    assert_eq!(history().await, before, "a pause stops nothing");
+    store.schedule_disable(at(124), &id.clone().into()).await.expect("disabled");
+    assert_eq!(history().await, before, "nor does a disabled schedule");
+    store.schedule_delete(at(125), &id.clone().into()).await.expect("deleted");
+    assert_eq!(history().await, before, "nor a deleted one");
+    tell(&store, at(126), &running, vec![result("w1", r#"{"failed":false}"#)]).await;
+    assert_eq!(find(&store, &running).await.status, JobStatus::Completed);
+    let filter = JobFilter { schedule: Some(id), ..JobFilter::default() };
+    assert_eq!(store.job_list(&filter).await.expect("listed").jobs.len(), 2);
+}
+
 pub(super) async fn what_is_disabled_makes_nothing(database: &impl Database) {
     let store = database.open().await;
     let id = add_schedule(&store, START, every(60)).await.uuid;
