@@ -275,6 +275,6 @@ async fn two_processes_dispatch_from_one_database() {
     for (number, one) in said.iter().enumerate() {
         println!("process {number}: {} jobs made, {} sent", one.made.len(), one.posts.len());
     }
-    assert!(said.iter().all(|one| !one.made.is_empty()), "both took part");
+    assert!(said.iter().all(|one| !(one.made.is_empty() && one.posts.is_empty())), "both took part");
     store.close().await;
 }
