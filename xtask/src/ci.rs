@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 
 use crate::peer::Wish;
-use crate::{layers, migrations, package, shell, sqlx, test};
+use crate::{acceptance, layers, migrations, package, shell, sqlx, test};
 
 /// One thing that must hold: its name, and what finds out.
 type Step = (&'static str, fn() -> Result<()>);
@@ -15,6 +15,7 @@ const STEPS: &[Step] = &[
     ("sqlx", sqlx::check),
     ("migrations", migrations::check),
     ("docs", docs),
+    ("acceptance", acceptance::check),
     ("package", package::check),
 ];
 

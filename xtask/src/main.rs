@@ -1,5 +1,6 @@
 //! The project's own commands: what must hold is a program. `cargo xtask` lists them.
 
+mod acceptance;
 mod ci;
 mod layers;
 mod migrations;
@@ -27,6 +28,7 @@ cargo xtask COMMAND
   migrations check          numbers, names, released files, and that no statement loses data
   migrations release        notes the checksums of all migrations: from then on they must not change
   layers                    which crate may depend on which
+  acceptance                every test that docs/acceptance.md names is there
   package                   each crate that is published builds from its package alone
 ";
 
@@ -56,6 +58,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["migrations", "check"] => migrations::check()?,
         ["migrations", "release"] => migrations::release()?,
         ["layers"] => layers::check()?,
+        ["acceptance"] => acceptance::check()?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
     }

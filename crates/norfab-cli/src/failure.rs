@@ -172,6 +172,9 @@ impl Failure {
             Self::Client(ClientError::Schedule(ScheduleError::NameTaken { existing })) => {
                 json!({ "error": error, "schedule": existing })
             }
+            Self::Client(ClientError::Schedule(ScheduleError::Unreadable(row))) => {
+                json!({ "error": error, "schedule": row })
+            }
             _ => json!({ "error": error }),
         }
     }
@@ -214,7 +217,7 @@ fn kind_of_schedule(error: &ScheduleError) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use norfab_client::{JobId, JobStatus};
+    use norfab_client::{JobId, JobStatus, UnreadableSchedule};
 
     #[track_caller]
     fn check(failure: impl Into<Failure>, kind: Kind, message: &str) {
@@ -241,6 +244,15 @@ mod tests {
         );
         let unknown = ScheduleError::Unknown("clock".into());
         check(ClientError::from(unknown), Kind::NotFound, "there is no schedule \"clock\"");
+        let row = UnreadableSchedule {
+            uuid: "x".into(),
+            name: None,
+            state: "DISABLED".into(),
+            last_error: None,
+            reason: "its timeout is no number".into(),
+        };
+        let unreadable = ScheduleError::Unreadable(Box::new(row));
+        assert_eq!(Failure::from(ClientError::from(unreadable)).json()["schedule"]["state"], "DISABLED");
         let stale = ScheduleError::Stale { schedule: "\"clock\"".into(), expected: 1, actual: 2 };
         let words = "schedule \"clock\" is at revision 2, not 1: it was updated meanwhile; read it again";
         check(ClientError::from(stale), Kind::Conflict, words);

@@ -263,3 +263,20 @@ async fn an_owner_makes_the_jobs() {
     assert_eq!(shown["total_runs"].as_u64(), u64::try_from(jobs.len()).ok(), "{shown}");
     owner.stop().await.exits(0);
 }
+
+#[tokio::test]
+async fn the_zone_of_the_process_changes_no_instant() {
+    let site = Site::start().await;
+    let created = site.clock(&["--every", "1d", "--timezone", "Europe/Berlin"]).await;
+    for zone in ["UTC", "America/New_York", "Pacific/Kiritimati"] {
+        let show = async |line: &[&str]| {
+            let ended = common::end(site.command(line).env("TZ", zone)).await;
+            ended.exits(0).json()
+        };
+        let shown = show(&["--json", "schedule", "show", "clock"]).await;
+        assert_eq!((&shown["next_run_at"], &shown["next_due_at"]), (&created["next_run_at"], &created["next_due_at"]));
+        let from = created["created_at"].as_str().expect("a time");
+        let preview = show(&["--json", "schedule", "preview", "clock", "--from", from]).await;
+        assert_eq!(preview["occurrences"], created["occurrences"], "{zone}");
+    }
+}

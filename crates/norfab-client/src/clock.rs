@@ -32,3 +32,31 @@ impl Clock for SystemClock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sleep_never_ends_early() {
+        for micros in [1, 999, 1000, 1001, 12_345] {
+            let at = SystemClock.now().saturating_add(Duration::from_micros(micros));
+            SystemClock.sleep_until(at).await;
+            assert!(SystemClock.now() >= at);
+        }
+    }
+
+    /// Whatever the machine slept through, or however far the time is: after a minute the caller looks at the clock again.
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_ends_after_the_longest_at_the_latest() {
+        const YEARS: u64 = 9 * 366 * 86_400;
+        for ahead in [61, 8 * 3600, YEARS] {
+            let at = SystemClock.now().saturating_add(Duration::from_secs(ahead));
+            let sleeps = |limit| tokio::time::timeout(limit, SystemClock.sleep_until(at));
+            assert!(sleeps(LONGEST_SLEEP).await.is_err());
+            assert!(sleeps(LONGEST_SLEEP + Duration::from_millis(10)).await.is_ok());
+        }
+        SystemClock.sleep_until(Timestamp::MAX).await;
+        SystemClock.sleep_until(Timestamp::MIN).await;
+    }
+}

@@ -41,8 +41,8 @@ pub use norfab_model::{
     JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Managed, NewJob, NewSchedule, Origin, Overlap,
     OverlapPolicy, Patch, Results, RunNow, Schedule, ScheduleCounters, ScheduleCursor, ScheduleDetail, ScheduleError,
     ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleState, ScheduleStore, ScheduleView,
-    ScheduleWarning, Start, Store, StoreError, Timestamp, TimestampError, Trigger, UnreadableJob, Upcoming,
-    ValidationError, Workers, Zone,
+    ScheduleWarning, Start, Store, StoreError, SwitchedOff, Timestamp, TimestampError, Trigger, UnreadableJob,
+    UnreadableSchedule, Upcoming, ValidationError, Workers, Zone,
 };
 pub use norfab_nfp::{ClientName, Endpoint, Error as NfpError, NfpBroker};
 pub use norfab_store::{DatabaseInfo, Durability, MemoryStore, Migrated, MigrationInfo, SqliteStore, StoreOpenError};

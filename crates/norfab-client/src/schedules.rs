@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use norfab_model::{
     Broker, Clock, Managed, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError, ScheduleFilter,
-    ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleWarning, Store, Timestamp, Upcoming,
+    ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleWarning, Store, SwitchedOff,
+    Timestamp, Upcoming,
 };
 use serde::Serialize;
 
@@ -114,22 +115,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         self.managed(self.store().schedule_update(self.clock().now(), &id, patch, self.limits()).await)
     }
 
-    /// Switches a schedule off until it is resumed.
+    /// Switches a schedule off until it is resumed; a row that cannot be read, too.
     ///
     /// # Errors
     /// [`ClientError::Schedule`].
-    pub async fn disable_job_schedule(&self, key: &ScheduleKey) -> Result<Managed, ClientError> {
-        let id = self.schedule_id(key).await?;
-        self.managed(self.store().schedule_disable(self.clock().now(), &id).await)
+    pub async fn disable_job_schedule(&self, key: &ScheduleKey) -> Result<SwitchedOff, ClientError> {
+        self.managed(self.store().schedule_disable(self.clock().now(), key).await)
     }
 
-    /// Deletes a schedule: its name is free at once, its jobs and their origin stay.
+    /// Deletes a schedule: its name is free at once, its jobs and their origin stay. So a row that cannot be read is got
+    /// rid of.
     ///
     /// # Errors
     /// [`ClientError::Schedule`].
-    pub async fn delete_job_schedule(&self, key: &ScheduleKey) -> Result<Managed, ClientError> {
-        let id = self.schedule_id(key).await?;
-        self.managed(self.store().schedule_delete(self.clock().now(), &id).await)
+    pub async fn delete_job_schedule(&self, key: &ScheduleKey) -> Result<SwitchedOff, ClientError> {
+        self.managed(self.store().schedule_delete(self.clock().now(), key).await)
     }
 
     /// Runs a schedule once, now, beside its cadence.
@@ -187,10 +187,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         Ok(view.schedule.uuid)
     }
 
-    fn managed(&self, outcome: Result<Managed, ScheduleError>) -> Result<Managed, ClientError> {
-        let managed = outcome?;
+    /// Wakes the dispatcher when a call has succeeded.
+    fn managed<T>(&self, outcome: Result<T, ScheduleError>) -> Result<T, ClientError> {
+        let done = outcome?;
         self.wake();
-        Ok(managed)
+        Ok(done)
     }
 }
 

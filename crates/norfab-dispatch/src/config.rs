@@ -40,6 +40,8 @@ pub struct Config {
     pub limits: Limits,
     /// The longest pause between attempts while the database fails. Default 30 s.
     pub longest_pause: Duration,
+    /// How long the database may keep a pass waiting before the health says that it does not answer. Default 30 s.
+    pub storage_patience: Duration,
 }
 
 impl Default for Config {
@@ -60,6 +62,7 @@ impl Default for Config {
             schedule_batch: 1000,
             limits: Limits::default(),
             longest_pause: Duration::from_secs(30),
+            storage_patience: Duration::from_secs(30),
         }
     }
 }

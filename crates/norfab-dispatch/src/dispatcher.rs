@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::control::Command;
 use crate::event::{self, Event};
+use crate::hang;
 use crate::hold::Hold;
 use crate::link::{Answered, LinkMonitor, LinkStep};
 use crate::live::Live;
@@ -170,10 +171,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let mut wake = Timestamp::MIN;
         loop {
             let now = self.clock.now();
-            self.notice_time(now).await;
-            if self.trouble.retry_at(now).is_none() {
-                wake = self.pass(now).await;
-            }
+            let (health, patience) = (self.health.clone(), self.config.storage_patience);
+            wake = hang::watched(self.look(now, wake), patience, &health).await;
             let wake = self.trouble.retry_at(now).unwrap_or(wake).min(self.next_look);
             let open = self.transport == Transport::Open && self.inbox.len() < INBOX_LIMIT;
             let broker = open.then_some(&mut self.broker);
@@ -186,6 +185,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
         }
         self.stop().await;
+    }
+
+    /// Looks at the world, and makes a pass unless the database is left alone for a while.
+    async fn look(&mut self, now: Timestamp, wake: Timestamp) -> Timestamp {
+        self.notice_time(now).await;
+        if self.trouble.retry_at(now).is_some() { wake } else { self.pass(now).await }
     }
 
     /// Looks for changes of other processes now and then, and at the way that the clock went.

@@ -18,6 +18,7 @@ mod config;
 mod control;
 mod dispatcher;
 mod event;
+mod hang;
 mod hold;
 mod link;
 mod live;

@@ -59,7 +59,7 @@ struct Out {
 #[derive(Debug)]
 enum What {
     Post(Workers),
-    Get,
+    Get(Workers),
 }
 
 /// What is to be done now.
@@ -93,7 +93,7 @@ impl Requests {
 
     /// Notes a GET that was just handed over.
     pub(crate) fn asked(&mut self, now: Timestamp, poll: &Poll) {
-        self.note(now, &poll.job, &poll.service, What::Get);
+        self.note(now, &poll.job, &poll.service, What::Get(poll.target.clone()));
     }
 
     fn note(&mut self, now: Timestamp, job: &JobId, service: &str, what: What) {
@@ -266,7 +266,7 @@ impl Known {
     fn answered(&mut self, posts_out: &mut usize, left_out: impl Fn(&str) -> bool) -> Context {
         match self.out.pop_front() {
             None => Context::Unknown,
-            Some(Out { what: What::Get, .. }) => Context::Get,
+            Some(Out { what: What::Get(target), .. }) => Context::Get { target },
             Some(Out { what: What::Post(target), .. }) => {
                 *posts_out = posts_out.saturating_sub(1);
                 let names = target.names().unwrap_or_default();
@@ -357,6 +357,10 @@ mod tests {
         Poll { job: id(), service: "dummy".into(), target: list(&["w1"]) }
     }
 
+    fn got() -> Context {
+        Context::Get { target: list(&["w1"]) }
+    }
+
     #[track_caller]
     fn check(requests: &mut Requests, kind: ReplyKind, context: Context) {
         assert_eq!(requests.context_of(Reply::new(id(), kind)).context, context);
@@ -387,7 +391,7 @@ mod tests {
         assert_eq!(requests.posts_out(), 1);
         check(&mut requests, accepted(&["w1"]), Context::Post { target: Workers::All, failed_before: 0 });
         assert_eq!(requests.posts_out(), 0);
-        check(&mut requests, refused(), Context::Get);
+        check(&mut requests, refused(), got());
         check(&mut requests, refused(), Context::Unknown);
         assert!(requests.jobs.is_empty() && requests.owed_since().is_none() && requests.sent.is_empty());
     }
@@ -426,7 +430,7 @@ mod tests {
     fn a_worker_that_does_not_know_the_job_is_asked_and_then_given_it() {
         let mut requests = requests();
         requests.asked(T0, &poll());
-        check(&mut requests, accepted(&["w1"]), Context::Get);
+        check(&mut requests, accepted(&["w1"]), got());
         check(&mut requests, not_found(), Context::Repeated(0));
         requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
         assert_eq!((requests.next(), requests.due(T0)), (Some(after(1)), Due::default()));

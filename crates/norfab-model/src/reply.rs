@@ -44,7 +44,10 @@ pub enum Context {
         failed_before: u32,
     },
     /// It answers a GET.
-    Get,
+    Get {
+        /// The workers that the GET went to.
+        target: Workers,
+    },
     /// The worker has said the same so many times in a row before, since the job was last sent to it.
     Repeated(u32),
 }

@@ -15,7 +15,7 @@ use serde::ser::{Serialize, Serializer};
 
 pub use error::ScheduleError;
 pub use job::{MissedJobs, PlannedJob};
-pub use manage::{ActiveJob, Effect, Managed, RunNow, Updated};
+pub use manage::{ActiveJob, Effect, Managed, RunNow, SwitchedOff, Updated};
 pub use name::ScheduleKey;
 pub(crate) use name::checked_name;
 pub use new::{Begin, NewSchedule, ValidSchedule};
@@ -191,15 +191,31 @@ pub struct SchedulePage {
     pub next: Option<ScheduleCursor>,
 }
 
-/// A row of the database that is no schedule, and why.
+/// A row of the database that is no schedule, and why: as much of it as can be told. Its texts have one line and no
+/// control characters.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct UnreadableSchedule {
     /// What stands in its `uuid` column.
     pub uuid: String,
     /// What stands in its `name` column.
     pub name: Option<String>,
+    /// What stands in its `state` column: `DISABLED` once a pass has come upon it.
+    pub state: String,
+    /// What stands in its `last_error` column: why it was switched off, if it was.
+    pub last_error: Option<String>,
     /// Which column, and what is wrong with it.
     pub reason: String,
+}
+
+impl UnreadableSchedule {
+    /// How messages name it: its name, if it has one, and its identity.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{name:?} ({})", self.uuid),
+            None => self.uuid.clone(),
+        }
+    }
 }
 
 impl Schedule {

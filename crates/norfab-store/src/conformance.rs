@@ -77,6 +77,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             of_two_with_one_identity_one_is_added
             only_a_waiting_job_is_cancelled
             only_a_waiting_job_is_rescheduled
+            of_a_cancellation_and_a_release_one_takes_effect
             rescheduling_keeps_the_grace
             an_unknown_job_is_none_or_an_error
             all_is_there_after_a_restart
@@ -153,6 +154,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             a_pause_is_passed_over
             a_change_of_timing_moves_the_cursor_at_once
             what_is_deleted_is_history
+            history_outlives_every_call
             what_is_disabled_makes_nothing
             run_by_hand_it_takes_no_occurrence
             run_by_hand_it_keeps_to_its_overlap_policy
@@ -165,6 +167,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             an_occurrence_becomes_a_job_at_its_due_time
             policies_decide_what_becomes_of_a_heap
             one_missed_job_stands_for_all
+            a_week_that_was_slept_over_runs_late_or_is_missed
             a_schedule_ends_with_its_last_occurrence
             the_earliest_are_looked_at_first_and_each_once
             a_long_backlog_starves_no_other

@@ -249,8 +249,11 @@ impl Store for SqliteStore {
     async fn change_mark(&self) -> Result<i64, StoreError> {
         const DOING: &str = "look for changes";
         let mut connection = self.shared.connections.kept.acquire().await.map_err(storage(DOING))?;
-        // SQLite counts what other connections committed, so this store's own commits do not show.
-        sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut *connection).await.map_err(storage(DOING))
+        // SQLite counts what other connections committed, so this store's own commits do not show. A new connection counts
+        // anew, and what was committed before it is not to be overlooked.
+        let replaced = i64::from(self.shared.connections.replaced.load(std::sync::atomic::Ordering::Relaxed));
+        let version = sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut *connection).await;
+        version.map(|version: i64| version | replaced << 32).map_err(storage(DOING))
     }
 
     async fn close(&self) {

@@ -129,7 +129,7 @@ fn context() -> impl Strategy<Value = Context> {
     prop_oneof![
         3 => Just(Context::Unknown),
         2 => (workers(), 0..12_u32).prop_map(|(target, failed_before)| Context::Post { target, failed_before }),
-        1 => Just(Context::Get),
+        1 => workers().prop_map(|target| Context::Get { target }),
         1 => (0..3_u32).prop_map(Context::Repeated),
     ]
 }

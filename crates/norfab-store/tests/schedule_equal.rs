@@ -300,8 +300,8 @@ impl<S: Store + ScheduleStore> Side<S> {
             Step::Pause(_) => self.told(store.schedule_pause(now, id).await),
             Step::Resume(_) => self.told(store.schedule_resume(now, id, &limits).await),
             Step::Update(_, change) => self.told(store.schedule_update(now, id, &patch_of(now, change), &limits).await),
-            Step::Disable(_) => self.told(store.schedule_disable(now, id).await),
-            Step::Delete(_) => self.told(store.schedule_delete(now, id).await),
+            Step::Disable(_) => self.told(store.schedule_disable(now, &id.clone().into()).await),
+            Step::Delete(_) => self.told(store.schedule_delete(now, &id.clone().into()).await),
             Step::RunNow(_, overlap) => self.run_now(now, id, *overlap).await,
             other => unreachable!("{other:?} is about no schedule"),
         }

@@ -16,14 +16,18 @@ const PATH: &str = "NORFAB_STORE_TEST_PATH";
 const FROM: &str = "NORFAB_STORE_TEST_FROM";
 const SECONDS: i64 = 200;
 
-/// Starts a process that begins at a second; from `steps` it reads a line before each.
+/// Starts a process that begins at a second; from `steps` it reads a line before each. Each lives in a zone of its own,
+/// which must not matter.
 fn start(database: &Database, from: i64, steps: Stdio) -> Child {
+    const ZONES: [&str; 4] = ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"];
+    let zone = usize::try_from(from).unwrap() % ZONES.len();
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_materializes", "--include-ignored", "--nocapture"])
         .stdin(steps)
         .stdout(Stdio::piped())
         .env(PATH, database.path())
         .env(FROM, from.to_string())
+        .env("TZ", ZONES[zone])
         .spawn()
         .unwrap()
 }
@@ -113,7 +117,7 @@ async fn several_processes_make_each_occurrence_once() {
     let database = Database::missing();
     let ids = add_schedules(&database).await;
     // Some of them are late, so that their clocks differ.
-    let children: Vec<Child> = [1, 1, 20, 60].map(|from| start(&database, from, Stdio::null())).into();
+    let children: Vec<Child> = [1, 2, 20, 63].map(|from| start(&database, from, Stdio::null())).into();
     for mut child in children {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         while lines.next().is_some() {}

@@ -5,8 +5,8 @@ mod common;
 
 use common::{Database, START, at, schedules};
 use norfab_model::{
-    Claim, JobFilter, Limits, Materialize, Materialized, Overdue, Overlap, ScheduleError, ScheduleFilter, ScheduleKey,
-    ScheduleState, ScheduleStore, Store, StoreError,
+    Claim, JobFilter, Limits, Materialize, Materialized, Overdue, Overlap, ScheduleError, ScheduleFilter, ScheduleId,
+    ScheduleKey, ScheduleState, ScheduleStore, Store, StoreError, SwitchedOff, UnreadableSchedule,
 };
 use norfab_store::SqliteStore;
 
@@ -45,45 +45,135 @@ async fn check(edit: &str, reason: &str) {
     store.close().await;
 }
 
+/// Edits that make nonsense of a row, and what is said of it.
+const NONSENSE: &[(&str, &str)] = &[
+    ("timezone = 'Europe/Berlim'", "the time zone \"Europe/Berlim\" is unknown; did you mean Europe/Berlin?"),
+    ("timezone = x'00ff'", "its timezone is no text"),
+    ("trigger_config = '{\"seconds\":0}'", "an interval must be 1 to"),
+    ("trigger_config = '{\"seconds\":1e999}'", "its trigger_config cannot be used"),
+    ("trigger_config = 'not JSON'", "is not a trigger"),
+    ("trigger_type = 'cron'", "the trigger type \"cron\" is unknown"),
+    ("timeout = -5", "its timeout is no whole number from 1 to 4294967295"),
+    ("timeout = 'soon'", "its timeout is no whole number"),
+    ("jitter_seconds = -1", "its jitter_seconds is no whole number"),
+    ("max_instances = 0", "its max_instances is no whole number"),
+    ("misfire_grace_seconds = 0", "its misfire_grace_seconds is no whole number"),
+    ("\"coalesce\" = 'newest'", "\"newest\" is not a coalesce policy"),
+    ("overlap_policy = 'REPLACE'", "\"REPLACE\" is not an overlap policy"),
+    ("workers = '[1]'", "its workers names no workers"),
+    ("workers = ''", "its workers is NULL"),
+    ("anchor_at = 'dawn'", "its anchor_at is no number of seconds"),
+    ("anchor_at = 1e300", "its anchor_at is no date of this calendar"),
+    ("next_run_at = NULL", "its next_run_at is NULL beside a next_due_at"),
+    ("next_due_at = NULL", "its next_due_at is NULL beside a next_run_at"),
+    ("next_due_at = 'soon'", "its next_due_at is no number of seconds"),
+    ("next_due_at = x'00'", "its next_due_at is no number of seconds"),
+    ("created_at = 'once'", "its created_at is no number of seconds"),
+    ("deleted_at = 'once'", "its deleted_at"),
+    ("deleted_at = 5.0", "its deleted_at is given while it is ACTIVE"),
+    ("revision = 0", "its revision is no whole number"),
+    ("total_runs = 'many'", "its total_runs is no whole number"),
+    ("missed_runs = -3", "its missed_runs is no whole number"),
+    ("uuid = x'00'", "its uuid is no text"),
+    ("uuid = char(10)", "its uuid is no identity"),
+    ("name = 7, timeout = 0", "its timeout"),
+    ("service = x'ff'", "its service is no text"),
+];
+
+/// Edits of a row that can be read still, and not be used.
+const UNUSABLE: &[(&str, &str)] = &[
+    ("service = ''", "service must have 1 to 255 bytes"),
+    ("task = replace(hex(zeroblob(200)), '0', 'x')", "task must have 1 to 255 bytes"),
+];
+
 #[tokio::test]
-async fn what_cannot_be_read_is_switched_off() {
-    for (edit, reason) in [
-        ("timezone = 'Europe/Berlim'", "the time zone \"Europe/Berlim\" is unknown; did you mean Europe/Berlin?"),
-        ("timezone = x'00ff'", "its timezone is no text"),
-        ("trigger_config = '{\"seconds\":0}'", "an interval must be 1 to"),
-        ("trigger_config = '{\"seconds\":1e999}'", "its trigger_config cannot be used"),
-        ("trigger_config = 'not JSON'", "is not a trigger"),
-        ("trigger_type = 'cron'", "the trigger type \"cron\" is unknown"),
-        ("timeout = -5", "its timeout is no whole number from 1 to 4294967295"),
-        ("timeout = 'soon'", "its timeout is no whole number"),
-        ("jitter_seconds = -1", "its jitter_seconds is no whole number"),
-        ("max_instances = 0", "its max_instances is no whole number"),
-        ("misfire_grace_seconds = 0", "its misfire_grace_seconds is no whole number"),
-        ("\"coalesce\" = 'newest'", "\"newest\" is not a coalesce policy"),
-        ("overlap_policy = 'REPLACE'", "\"REPLACE\" is not an overlap policy"),
-        ("workers = '[1]'", "its workers names no workers"),
-        ("workers = ''", "its workers is NULL"),
-        ("anchor_at = 'dawn'", "its anchor_at is no number of seconds"),
-        ("anchor_at = 1e300", "its anchor_at is no date of this calendar"),
-        ("next_run_at = NULL", "its next_run_at is NULL beside a next_due_at"),
-        ("next_due_at = NULL", "its next_due_at is NULL beside a next_run_at"),
-        ("next_due_at = 'soon'", "its next_due_at is no number of seconds"),
-        ("next_due_at = x'00'", "its next_due_at is no number of seconds"),
-        ("created_at = 'once'", "its created_at is no number of seconds"),
-        ("deleted_at = 'once'", "its deleted_at"),
-        ("deleted_at = 5.0", "its deleted_at is given while it is ACTIVE"),
-        ("revision = 0", "its revision is no whole number"),
-        ("total_runs = 'many'", "its total_runs is no whole number"),
-        ("missed_runs = -3", "its missed_runs is no whole number"),
-        ("uuid = x'00'", "its uuid is no text"),
-        ("uuid = char(10)", "its uuid is no identity"),
-        ("name = 7, timeout = 0", "its timeout"),
-        ("service = x'ff'", "its service is no text"),
-        ("service = ''", "service must have 1 to 255 bytes"),
-        ("task = replace(hex(zeroblob(200)), '0', 'x')", "task must have 1 to 255 bytes"),
-    ] {
+async fn what_cannot_be_read_or_used_is_switched_off() {
+    for (edit, reason) in NONSENSE.iter().chain(UNUSABLE) {
         check(edit, reason).await;
     }
+}
+
+/// The third of three schedules is edited like this. Whether a pass has come upon it or not, it is shown for what it is,
+/// and can be disabled and deleted; the others go on.
+async fn check_removal(edit: &str, reason: &str, passes: usize) {
+    let database = Database::missing();
+    let store = database.open().await;
+    let id = schedules(&store, START, 3, 60).await.remove(2).uuid;
+    database
+        .execute(&format!("PRAGMA ignore_check_constraints = ON; UPDATE job_schedules SET {edit} WHERE rowid = 3"))
+        .await;
+    // A row without an identity has its name still.
+    let key = if edit.starts_with("uuid") { key("schedule-2") } else { ScheduleKey::Id(id) };
+    for _ in 0..passes {
+        pass(&store, 60).await.unwrap();
+    }
+    let is_deletion = edit.starts_with("deleted_at");
+    if is_deletion && passes > 0 {
+        // What the pass made of it is one that was deleted.
+        assert!(matches!(store.schedule_delete(at(70), &key).await, Err(ScheduleError::Deleted { .. })), "{edit}");
+        return store.close().await;
+    }
+    let row = match store.schedule_find(&key).await {
+        Err(ScheduleError::Unreadable(row)) => row,
+        other => panic!("{edit}: {other:?}"),
+    };
+    let state = if passes == 0 { "ACTIVE" } else { "DISABLED" };
+    assert!(row.reason.contains(reason) && row.state == state, "{edit}: {row:?}");
+    assert_eq!(row.last_error.is_some(), passes > 0, "{edit}: {row:?}");
+    if !is_deletion {
+        let page = store.schedule_list(&ScheduleFilter::default()).await.unwrap();
+        assert_eq!((page.schedules.len(), &page.unreadable), (2, &vec![(*row).clone()]), "{edit}");
+        let off = store.schedule_disable(at(69), &key).await.unwrap();
+        let expected = SwitchedOff::Unreadable(UnreadableSchedule { state: "DISABLED".to_owned(), ..*row });
+        assert_eq!(off, expected, "{edit}");
+        assert_eq!(store.schedule_disable(at(69), &key).await.unwrap(), expected, "{edit}: again");
+    }
+    store.schedule_delete(at(70), &key).await.unwrap();
+    let row = database.rows(&["state", "deleted_at"], "FROM job_schedules WHERE rowid = 3").await.remove(0);
+    assert_eq!(row, ["'DISABLED'".to_owned(), format!("{:?}", at(70).as_seconds_f64())], "{edit}");
+    if matches!(key, ScheduleKey::Id(_)) {
+        assert!(matches!(store.schedule_delete(at(71), &key).await, Err(ScheduleError::Deleted { .. })), "{edit}");
+        assert!(matches!(store.schedule_disable(at(71), &key).await, Err(ScheduleError::Deleted { .. })), "{edit}");
+    }
+    let page = store.schedule_list(&ScheduleFilter::default()).await.unwrap();
+    assert_eq!((page.schedules.len(), page.unreadable.len()), (2, 0), "{edit}");
+    let again = common::every(60).name("schedule-2");
+    store.schedule_add(&Limits::default().check_schedule(at(72), again).unwrap()).await.unwrap();
+    let outcome = pass(&store, 132).await.unwrap();
+    assert_eq!((outcome.outcomes.len(), outcome.quarantined.len()), (3, 0), "{edit}: the others, and who has its name");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_can_be_got_rid_of() {
+    for (edit, reason) in NONSENSE {
+        for passes in [0, 1] {
+            check_removal(edit, reason, passes).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_its_removal_puts_right_can_be_read_again() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let id: ScheduleKey = schedules(&store, START, 1, 60).await.remove(0).uuid.into();
+    database.execute("PRAGMA ignore_check_constraints = ON; UPDATE job_schedules SET state = 'Paused'").await;
+    match store.schedule_find(&id).await {
+        Err(ScheduleError::Unreadable(row)) => assert_eq!(row.state, "Paused"),
+        other => panic!("{other:?}"),
+    }
+    let off = store.schedule_disable(at(1), &id).await.unwrap();
+    assert_eq!(off.managed().map(|managed| managed.schedule.state), Some(ScheduleState::Disabled));
+    assert_eq!(
+        store.schedule_resume(at(2), &id_of(&id), &LIMITS()).await.unwrap().schedule.state,
+        ScheduleState::Active
+    );
+}
+
+fn id_of(key: &ScheduleKey) -> ScheduleId {
+    let ScheduleKey::Id(id) = key else { panic!("no identity: {key}") };
+    id.clone()
 }
 
 #[tokio::test]
@@ -96,7 +186,11 @@ async fn of_a_hundred_and_one_the_bad_one_stops_none() {
     assert_eq!((outcome.created.len(), outcome.quarantined.len()), (100, 1));
     assert_eq!(outcome.quarantined[0].name.as_deref(), Some("schedule-50"));
     match store.schedule_find(&key("schedule-50")).await {
-        Err(ScheduleError::Unreadable { reason, .. }) => assert!(reason.starts_with("its timezone cannot be used")),
+        Err(ScheduleError::Unreadable(row)) => {
+            assert!(row.reason.starts_with("its timezone cannot be used"), "{row:?}");
+            assert_eq!((row.name.as_deref(), row.state.as_str()), (Some("schedule-50"), "DISABLED"));
+            assert!(row.last_error.is_some_and(|error| error.contains("the time zone \"Mars/Olympus\" is unknown")));
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -254,7 +348,8 @@ async fn a_read_only_store_refuses_every_change() {
     let reader = database.open_with(options).await;
     let read_only = |error: ScheduleError| matches!(error, ScheduleError::Store(StoreError::ReadOnly(_)));
     assert!(read_only(reader.schedule_pause(at(1), &id).await.unwrap_err()));
-    assert!(read_only(reader.schedule_delete(at(1), &id).await.unwrap_err()));
+    assert!(read_only(reader.schedule_delete(at(1), &id.clone().into()).await.unwrap_err()));
+    assert!(read_only(reader.schedule_disable(at(1), &id.clone().into()).await.unwrap_err()));
     assert!(read_only(reader.schedule_run_now(at(1), &id, Overlap::Force, &LIMITS()).await.unwrap_err()));
     assert!(read_only(pass(&reader, 60).await.unwrap_err()));
     assert!(read_only(reader.schedule_realign(at(1)).await.unwrap_err()));

@@ -67,7 +67,7 @@ async fn of_a_round(store: &SqliteStore, id: &norfab_model::ScheduleId, seconds:
     let page = store.schedule_list(&ScheduleFilter::default()).await.unwrap();
     assert_eq!(page.schedules[0].active_jobs, 1);
     store.schedule_find(&id.clone().into()).await.unwrap();
-    store.schedule_delete(at(seconds), id).await.unwrap();
+    store.schedule_delete(at(seconds), &id.clone().into()).await.unwrap();
     statements += STATEMENTS.load(Ordering::Relaxed) - before;
     statements
 }

@@ -51,7 +51,7 @@ pub(crate) async fn schedule(
 pub(crate) async fn list(site: &Site, args: ListArgs, out: &Output) -> Result<Verdict, Failure> {
     let client = site.open_existing(Role::ReadOnly).await?;
     let schedule = match args.schedule {
-        Some(key) => Some(schedule_id(&client, key).await?),
+        Some(key) => Some(schedule_id(&client, &key).await?),
         None => None,
     };
     let filter = JobFilter {
@@ -82,12 +82,15 @@ pub(crate) async fn list(site: &Site, args: ListArgs, out: &Output) -> Result<Ve
     Ok(Verdict::Done)
 }
 
-/// The schedule of a key. The jobs of one whose row is broken can be listed by its UUID all the same.
-async fn schedule_id(client: &Client, key: ScheduleKey) -> Result<ScheduleId, ClientError> {
-    match (client.get_job_schedule(&key).await, key) {
-        (Ok(detail), _) => Ok(detail.view.schedule.uuid),
-        (Err(ClientError::Schedule(ScheduleError::Unreadable { .. })), ScheduleKey::Id(id)) => Ok(id),
-        (Err(error), _) => Err(error),
+/// The schedule of a key. The jobs of one whose row is broken can be listed all the same.
+async fn schedule_id(client: &Client, key: &ScheduleKey) -> Result<ScheduleId, ClientError> {
+    match client.get_job_schedule(key).await {
+        Ok(detail) => Ok(detail.view.schedule.uuid),
+        Err(ClientError::Schedule(ScheduleError::Unreadable(row))) => match ScheduleId::new(row.uuid.clone()) {
+            Ok(id) => Ok(id),
+            Err(_) => Err(ScheduleError::Unreadable(row).into()),
+        },
+        Err(error) => Err(error),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use norfab_client::{
     Client, ClientError, Clock, Created, Limits, Managed, NewSchedule, Overlap, Patch, Role, ScheduleCursor,
-    ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SystemClock, Timestamp, Upcoming, Zone,
+    ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SwitchedOff, SystemClock, Timestamp, Upcoming, Zone,
 };
 use serde::Serialize;
 
@@ -88,7 +88,7 @@ pub(crate) async fn list(site: &Site, args: SchedulesArgs, out: &Output) -> Resu
         out.progress("no such schedules");
     }
     for row in &page.unreadable {
-        out.note(&format!("schedule {} cannot be read: {}", output::plain(&row.uuid), output::plain(&row.reason)));
+        out.note(&output::unreadable_schedule(row));
     }
     if let Some(ScheduleCursor(next)) = page.next {
         out.progress(&format!("there are more: --cursor {next}"));
@@ -158,15 +158,15 @@ pub(crate) async fn update(
 /// Switches a schedule off.
 pub(crate) async fn disable(site: &Site, args: KeyArgs, out: &Output) -> Result<Verdict, Failure> {
     let client = site.open_existing(Role::Beside).await?;
-    let managed = client.disable_job_schedule(&args.key).await;
-    tell_managed(site, client, managed, out).await
+    let switched_off = client.disable_job_schedule(&args.key).await;
+    tell_switched_off(client, switched_off, out).await
 }
 
 /// Deletes a schedule.
 pub(crate) async fn delete(site: &Site, args: KeyArgs, out: &Output) -> Result<Verdict, Failure> {
     let client = site.open_existing(Role::Beside).await?;
-    let managed = client.delete_job_schedule(&args.key).await;
-    tell_managed(site, client, managed, out).await
+    let switched_off = client.delete_job_schedule(&args.key).await;
+    tell_switched_off(client, switched_off, out).await
 }
 
 /// Runs a schedule once; waits for the results only if that was asked for.
@@ -329,6 +329,17 @@ async fn tell_managed(
     let managed = managed?;
     out.result(&managed, || output::managed(&managed, &Moments::now()))?;
     tell_who_makes(site, managed.schedule.state, out)
+}
+
+async fn tell_switched_off(
+    client: Client,
+    switched_off: Result<SwitchedOff, ClientError>,
+    out: &Output,
+) -> Result<Verdict, Failure> {
+    client.shutdown().await;
+    let switched_off = switched_off?;
+    out.result(&switched_off, || output::switched_off(&switched_off, &Moments::now()))?;
+    Ok(Verdict::Done)
 }
 
 /// An active schedule needs somebody who makes its jobs.

@@ -1,8 +1,8 @@
 //! Schedules for a person: in a list, one whole, and their instants in UTC and as the schedule's zone shows them.
 
 use norfab_client::{
-    Created, Managed, OverlapPolicy, Schedule, ScheduleDetail, SchedulePage, ScheduleState, Timestamp, Trigger,
-    Upcoming, Zone,
+    Created, Managed, OverlapPolicy, Schedule, ScheduleDetail, SchedulePage, ScheduleState, SwitchedOff, Timestamp,
+    Trigger, UnreadableSchedule, Upcoming, Zone,
 };
 
 use super::moment::{in_utc, in_zone};
@@ -112,6 +112,21 @@ pub(crate) fn managed(managed: &Managed, moments: &Moments) -> String {
         more => text.push_str(&format!(", {more} occurrences were passed over")),
     }
     text
+}
+
+/// What a schedule is now that was switched off or deleted.
+#[must_use]
+pub(crate) fn switched_off(switched_off: &SwitchedOff, moments: &Moments) -> String {
+    match switched_off {
+        SwitchedOff::Schedule(managed) => self::managed(managed, moments),
+        SwitchedOff::Unreadable(row) => unreadable_schedule(row),
+    }
+}
+
+/// A row that is no schedule, in a line.
+#[must_use]
+pub(crate) fn unreadable_schedule(row: &UnreadableSchedule) -> String {
+    plain(&format!("schedule {} is {} and cannot be read: {}", row.label(), row.state, row.reason))
 }
 
 /// The fields of a schedule that say something.
@@ -283,5 +298,20 @@ mod tests {
             (schedule.state, schedule.deleted_at) = (ScheduleState::Disabled, Some(T0));
         };
         check(1, delete, "DELETED \"clock\" (UUID) demo:echo every 5m, 1 occurrence was passed over");
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_is_a_line() {
+        let row = UnreadableSchedule {
+            uuid: "b91ffcf2623a43f4a28e478b65c0647a".to_owned(),
+            name: Some("clock".to_owned()),
+            state: "DISABLED".to_owned(),
+            last_error: None,
+            reason: "its timezone cannot be used\u{1b}".to_owned(),
+        };
+        let line = "schedule \"clock\" (b91ffcf2623a43f4a28e478b65c0647a) is DISABLED and cannot be read: its timezone \
+                    cannot be used";
+        assert!(unreadable_schedule(&row).starts_with(line) && !unreadable_schedule(&row).contains('\u{1b}'));
+        assert_eq!(switched_off(&SwitchedOff::Unreadable(row.clone()), &Moments::at(T0)), unreadable_schedule(&row));
     }
 }

@@ -173,6 +173,26 @@ fn long_outages() {
     }
 }
 
+/// Every 5 s, down for 14 days: latest and earliest take one pass, `all` makes no more in a pass than its budget allows.
+#[test]
+fn a_fortnight_of_five_seconds() {
+    const DUE: u64 = 14 * 86_400 / 5;
+    let now = noon(14 * 86_400);
+    for (coalesce, run) in [(Coalesce::Latest, now), (Coalesce::Earliest, noon(5))] {
+        let (plan, after) = pass(&saved_at(noon(0), every("5s").coalesce(coalesce)), now);
+        assert_eq!((created(&plan), plan.coalesced, plan.remaining), (vec![run], DUE - 1, 0));
+        assert_eq!(after.next, Some(after.upcoming(noon(14 * 86_400 + 5))));
+    }
+    let mut schedule = saved_at(noon(0), allow(1000)(every("5s").coalesce(Coalesce::All)));
+    let mut passes = 0;
+    while schedule.next.is_some_and(|next| next.due <= now) {
+        let (plan, after) = pass(&schedule, now);
+        assert!(plan.create.len() <= 101 && plan.budget_used <= 100);
+        (schedule, passes) = (after, passes + 1);
+    }
+    assert_eq!((schedule.counters.total_runs, passes), (DUE, DUE.div_ceil(101)));
+}
+
 /// Whatever was missed is never walked: with a step for each occurrence, 250,000,000,000 of them would not end.
 #[test]
 fn a_calendar_of_missed_seconds_costs_what_a_year_costs() {

@@ -5,7 +5,8 @@ use std::future::Future;
 
 use crate::{
     Job, LastOutcome, Limits, Managed, Overlap, RunNow, Schedule, ScheduleDetail, ScheduleError, ScheduleFilter,
-    ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleView, Timestamp, Upcoming, ValidSchedule,
+    ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleView, SwitchedOff, Timestamp, Upcoming,
+    ValidSchedule,
 };
 
 /// One batch of due schedules to look at.
@@ -134,19 +135,20 @@ pub trait ScheduleStore: Send + Sync + 'static {
         limits: &Limits,
     ) -> impl Future<Output = Result<Managed, ScheduleError>> + Send;
 
-    /// See [`Schedule::disable`].
+    /// See [`Schedule::disable`]. Works on a row that cannot be read too, found by whichever of its two names can be.
     fn schedule_disable(
         &self,
         now: Timestamp,
-        id: &ScheduleId,
-    ) -> impl Future<Output = Result<Managed, ScheduleError>> + Send;
+        key: &ScheduleKey,
+    ) -> impl Future<Output = Result<SwitchedOff, ScheduleError>> + Send;
 
-    /// See [`Schedule::delete`]. Costs the same whatever its history; jobs are not touched.
+    /// See [`Schedule::delete`]. Works on a row that cannot be read too. Costs the same whatever its history; jobs are not
+    /// touched.
     fn schedule_delete(
         &self,
         now: Timestamp,
-        id: &ScheduleId,
-    ) -> impl Future<Output = Result<Managed, ScheduleError>> + Send;
+        key: &ScheduleKey,
+    ) -> impl Future<Output = Result<SwitchedOff, ScheduleError>> + Send;
 
     /// See [`Schedule::run_now`]. The job is added with the schedule's arguments.
     fn schedule_run_now(

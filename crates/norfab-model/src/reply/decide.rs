@@ -54,31 +54,33 @@ struct Tries<'a> {
 }
 
 impl Tries<'_> {
-    /// A 202. The first after a POST fixes the set of workers; so does one to a GET where the set is not known yet. One to
-    /// a POST also tells which of the workers that it was for the broker does not know.
+    /// A 202. The first after a POST fixes the set of workers; so does one to a GET that went to whoever there is. One to a
+    /// POST also tells which of the workers that it was for the broker does not know.
     fn accepted(&self, workers: &[String], context: Context) -> Change {
         let job = self.job;
         if workers.is_empty() {
             return ignore(Ignored::Repeated);
         }
-        let target = job.dispatch_target.as_ref().unwrap_or(&job.workers_requested);
-        let (posted, failed_before) = match context {
-            Context::Post { target, failed_before } => (Some(target), failed_before),
+        let asked = job.dispatch_target.as_ref().unwrap_or(&job.workers_requested);
+        let (target, failed_before) = match context {
+            Context::Post { target, failed_before } => (target, failed_before),
             // Nothing but a POST has been sent while the job is SUBMITTING.
-            Context::Unknown if job.status == JobStatus::Submitting => (Some(target.clone()), 0),
-            Context::Unknown | Context::Get | Context::Repeated(_) => (None, 0),
+            Context::Unknown if job.status == JobStatus::Submitting => (asked.clone(), 0),
+            Context::Get { target: Workers::All } if job.workers_dispatched.is_empty() => {
+                return Change { dispatched: Some(workers.to_vec()), ..Change::default() };
+            }
+            Context::Unknown | Context::Get { .. } | Context::Repeated(_) => return ignore(Ignored::Repeated),
         };
         let mut change = Change::default();
         if job.workers_dispatched.is_empty() {
             // A list is a promise to the caller: what the broker left out of it must answer for itself.
-            change.dispatched = Some(match target {
+            change.dispatched = Some(match asked {
                 Workers::List(names) => names.clone(),
                 _ => workers.to_vec(),
             });
         }
-        let posted = posted.as_ref().and_then(Workers::names).unwrap_or_default();
-        let missing = posted.iter().filter(|name| !workers.contains(name)).cloned().collect();
-        self.not_delivered(&mut change, missing, failed_before);
+        let missing = target.names().unwrap_or_default().iter().filter(|name| !workers.contains(name)).cloned();
+        self.not_delivered(&mut change, missing.collect(), failed_before);
         change
     }
 

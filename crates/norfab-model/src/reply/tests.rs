@@ -134,8 +134,13 @@ fn any_is_the_first_worker_that_speaks() {
 #[test]
 fn all_is_complete_only_when_its_workers_are_known() {
     let (job, _) = check(job(Workers::All, JobStatus::Submitting), vec![result("w1")], JobStatus::Started);
-    check(job.clone(), vec![accepted_by(&["w1"])], JobStatus::Completed);
-    check(job, vec![accepted_by(&["w1", "w2"])], JobStatus::Started);
+    let asked = |target, workers: &[&str]| judge(&job, accepted_by(workers), Context::Get { target });
+    assert_eq!(asked(Workers::All, &["w1"]).status, Some(JobStatus::Completed));
+    assert_eq!(asked(Workers::All, &["w1", "w2"]).dispatched, Some(names(&["w1", "w2"])));
+    // Who was asked by name says nothing of the others.
+    assert_eq!(asked(list(&["w1"]), &["w1"]), ignore(Ignored::Repeated));
+    ignored(&job, accepted_by(&["w1"]), Ignored::Repeated);
+    assert_eq!(judge(&job, accepted_by(&["w1"]), posted(Workers::All, 0)).status, Some(JobStatus::Completed));
 }
 
 #[test]
@@ -150,6 +155,10 @@ fn delayed(job: Job) -> Job {
 /// Sent to these, for the first time or after so many failed attempts.
 fn posted(target: Workers, failed_before: u32) -> Context {
     Context::Post { target, failed_before }
+}
+
+fn got() -> Context {
+    Context::Get { target: Workers::All }
 }
 
 fn send_again(workers: &[&str], seconds: u32) -> FollowUp {
@@ -182,7 +191,10 @@ fn what_the_broker_leaves_out_of_a_list_is_tried_again_and_then_fails() {
     // There by now.
     assert_eq!(judge(&dispatched, accepted_by(&["ghost"]), posted(alone, 3)), ignore(Ignored::Repeated));
     // A GET that leaves somebody out says nothing of delivery.
-    assert_eq!(judge(&dispatched, accepted_by(&["w1"]), Context::Get), ignore(Ignored::Repeated));
+    assert_eq!(
+        judge(&dispatched, accepted_by(&["w1"]), Context::Get { target: both.clone() }),
+        ignore(Ignored::Repeated)
+    );
 }
 
 #[test]
@@ -237,11 +249,11 @@ fn a_400_to_any_chooses_another_worker_at_once() {
 #[test]
 fn a_400_to_a_get_says_that_the_worker_is_away() {
     let given = Job { workers_dispatched: names(&["w1"]), ..job(Workers::Any, JobStatus::Dispatched) };
-    assert_eq!(judge(&given, refusal(), Context::Get).follow_up, Some(FollowUp::Gone));
+    assert_eq!(judge(&given, refusal(), got()).follow_up, Some(FollowUp::Gone));
     // One that has the job keeps it.
     let begun = Job { workers_started: ["w1".to_owned()].into(), status: JobStatus::Started, ..given };
-    assert_eq!(judge(&begun, refusal(), Context::Get), ignore(Ignored::NotYet));
-    assert_eq!(judge(&started(), refusal(), Context::Get), ignore(Ignored::NotYet));
+    assert_eq!(judge(&begun, refusal(), got()), ignore(Ignored::NotYet));
+    assert_eq!(judge(&started(), refusal(), got()), ignore(Ignored::NotYet));
 }
 
 fn not_found(worker: &str) -> ReplyKind {

@@ -1,6 +1,6 @@
 //! Why a schedule could not be added, found or changed.
 
-use super::{Schedule, ScheduleCall, ScheduleKey, ScheduleState};
+use super::{Schedule, ScheduleCall, ScheduleKey, ScheduleState, UnreadableSchedule};
 use crate::{JobId, ScheduleId, StoreError, Timestamp, ValidationError};
 
 /// What went wrong with a schedule. Values of arguments are never part of it.
@@ -66,14 +66,12 @@ pub enum ScheduleError {
     /// What is asked for is not valid.
     #[error(transparent)]
     Invalid(#[from] ValidationError),
-    /// Its row cannot be read. The other rows are usable.
-    #[error("schedule {schedule} cannot be read: {reason}")]
-    Unreadable {
-        /// What stands in its `uuid` column.
-        schedule: String,
-        /// Which column, and what is wrong with it.
-        reason: String,
-    },
+    /// Its row cannot be read. The other rows are usable, and this one can be disabled and deleted still.
+    #[error(
+        "schedule {schedule} is {state} and cannot be read: {reason}; put its row right, or delete it",
+        schedule = .0.label(), state = .0.state, reason = .0.reason
+    )]
+    Unreadable(Box<UnreadableSchedule>),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     NewSchedule, Overlap, OverlapPolicy, Patch, Schedule, ScheduleCall, ScheduleError, SchedulePatch, ScheduleState,
-    Upcoming, Verdict, anchor,
+    UnreadableSchedule, Upcoming, Verdict, anchor,
 };
 use crate::{Job, JobId, Json, Limits, Timestamp, one_line};
 
@@ -29,6 +29,34 @@ pub enum Effect {
     Changed,
     /// It was so already; the row stays as it is.
     None,
+}
+
+/// What a call did that needs nothing of a schedule but its row: switching it off, or deleting it. So a row that cannot
+/// be read can be got rid of.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum SwitchedOff {
+    /// The schedule as it now is.
+    Schedule(Box<Managed>),
+    /// A row that is no schedule, as it now is.
+    Unreadable(UnreadableSchedule),
+}
+
+impl SwitchedOff {
+    /// What became of the schedule. None: its row cannot be read.
+    #[must_use]
+    pub fn managed(&self) -> Option<&Managed> {
+        match self {
+            Self::Schedule(managed) => Some(managed),
+            Self::Unreadable(_) => None,
+        }
+    }
+}
+
+impl From<Managed> for SwitchedOff {
+    fn from(managed: Managed) -> Self {
+        Self::Schedule(Box::new(managed))
+    }
 }
 
 /// What an update made of a schedule.

@@ -1,6 +1,6 @@
 //! Adding jobs, changing those that wait, and several handles on one database.
 
-use norfab_model::{JobId, JobStatus, NewJob, Origin, Start, Store, StoreError, Timestamp, Workers};
+use norfab_model::{JobId, JobStatus, Link, NewJob, Origin, Scope, Start, Store, StoreError, Timestamp, Workers};
 
 use super::Database;
 use super::support::{START, add, add_as, at, detail, find, id, in_status, job, json, messages, valid};
@@ -149,6 +149,47 @@ pub(super) async fn only_a_waiting_job_is_rescheduled(database: &impl Database) 
             }
             Err(other) => panic!("{status}: {other}"),
         }
+    }
+}
+
+/// What may be done to a job that waits for its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Cancel,
+    Move,
+    Release,
+}
+
+/// Does it at the job's time; tells whether it took effect.
+async fn act(store: &impl Store, act: Act, uuid: &JobId) -> bool {
+    match act {
+        Act::Cancel => store.job_cancel(at(60), uuid).await.is_ok(),
+        Act::Move => store.job_reschedule(at(60), uuid, at(120)).await.is_ok(),
+        Act::Release => {
+            let released = store.job_release_due(at(60), &Scope::All, Link::Up).await.expect("looks").released;
+            released.iter().any(|job| job.uuid == *uuid)
+        }
+    }
+}
+
+pub(super) async fn of_a_cancellation_and_a_release_one_takes_effect(database: &impl Database) {
+    use Act::{Cancel, Move, Release};
+    let (ours, theirs) = (database.open().await, database.open().await);
+    let rounds = [(Cancel, Release), (Release, Cancel), (Move, Release), (Release, Move), (Cancel, Move)];
+    for (number, (one, other)) in rounds.into_iter().cycle().take(25).enumerate() {
+        let uuid = add_as(&ours, START, &format!("race-{number}"), job().at(at(60))).await.uuid;
+        let took = join(vec![act(&ours, one, &uuid), act(&theirs, other, &uuid)]).await;
+        let found = find(&ours, &uuid).await;
+        let expected = match (one, other, took.as_slice()) {
+            // One that was moved can be cancelled still.
+            (Cancel, Move, [true, _]) | (Cancel, _, [true, false]) | (_, Cancel, [false, true]) => {
+                (JobStatus::Cancelled, found.scheduled_for)
+            }
+            (Move, _, [true, false]) | (_, Move, [false, true]) => (JobStatus::Scheduled, Some(at(120))),
+            (Release, _, [true, false]) | (_, Release, [false, true]) => (JobStatus::New, Some(at(60))),
+            _ => panic!("{one:?} and {other:?}: {took:?}"),
+        };
+        assert_eq!((found.status, found.scheduled_for), expected, "{one:?} and {other:?}: {took:?}");
     }
 }
 

@@ -94,7 +94,7 @@ async fn check(
     };
     assert_eq!(after.counters, counters);
     // The others must not find it due.
-    store.schedule_delete(at(390), &id).await.expect("deleted");
+    store.schedule_delete(at(390), &id.clone().into()).await.expect("deleted");
 }
 
 pub(super) async fn policies_decide_what_becomes_of_a_heap(database: &impl Database) {
@@ -128,6 +128,28 @@ pub(super) async fn one_missed_job_stands_for_all(database: &impl Database) {
     assert_eq!(times(&jobs_of(&store, &id).await), instants(&[240, 300, 360]), "in the order of their time");
     let view = store.schedule_find(&id.into()).await.expect("found").expect("it is there");
     assert_eq!((view.active_jobs, view.schedule.counters.failed_runs), (2, 0), "a missed job is no run");
+}
+
+pub(super) async fn a_week_that_was_slept_over_runs_late_or_is_missed(database: &impl Database) {
+    const WEEK: i64 = 7 * 86_400;
+    let store = database.open().await;
+    let patient = add_schedule(&store, START, every(WEEK.unsigned_abs())).await.uuid;
+    let hasty = add_schedule(&store, START, every(WEEK.unsigned_abs()).grace(3600)).await.uuid;
+    let morning = WEEK + 9 * 3600;
+    let outcome = pass(&store, at(morning)).await;
+    // It runs once, and the row tells how late.
+    let late = &outcome.created[0];
+    assert_eq!((outcome.created.len(), late.schedule_id.as_ref()), (1, Some(&patient)));
+    assert_eq!((late.scheduled_for, late.released_at), (Some(at(WEEK)), Some(at(morning))));
+    // It is there to be seen, with its schedule and its time.
+    let missed = JobFilter { statuses: vec![JobStatus::Missed], ..JobFilter::default() };
+    let missed = store.job_list(&missed).await.expect("listed").jobs;
+    assert_eq!((missed.len(), missed[0].schedule_id.as_ref()), (1, Some(&hasty)));
+    assert_eq!((missed[0].scheduled_for, missed[0].start_deadline), (Some(at(WEEK)), Some(at(WEEK + 3600))));
+    assert_eq!(schedule(&store, &hasty).await.counters.missed_runs, 1);
+    for id in [&patient, &hasty] {
+        assert_eq!(schedule(&store, id).await.next.map(|next| next.occurrence), Some(at(2 * WEEK)));
+    }
 }
 
 pub(super) async fn a_schedule_ends_with_its_last_occurrence(database: &impl Database) {

@@ -56,7 +56,7 @@ pub(super) async fn a_name_is_taken_once(database: &impl Database) {
     assert!(matches!(renamed, Err(ScheduleError::NameTaken { existing }) if existing.uuid == first.uuid));
     assert_eq!(schedule(&store, &other.uuid).await, other, "nothing of it happened");
     store.schedule_update(at(2), &first.uuid, &patch, &limits()).await.expect("its own name");
-    store.schedule_delete(at(3), &first.uuid).await.expect("deleted");
+    store.schedule_delete(at(3), &first.uuid.clone().into()).await.expect("deleted");
     store.schedule_update(at(4), &other.uuid, &patch, &limits()).await.expect("the name is free");
     let found = store.schedule_find(&ScheduleKey::parse("nightly")).await.expect("found").expect("it is there");
     assert_eq!(found.schedule.uuid, other.uuid);
@@ -82,8 +82,8 @@ pub(super) async fn an_unknown_schedule_is_none_or_an_error(database: &impl Data
     assert!(unknown(store.schedule_pause(START, &nobody).await.expect_err("unknown")));
     assert!(unknown(store.schedule_resume(START, &nobody, &limits()).await.expect_err("unknown")));
     assert!(unknown(store.schedule_update(START, &nobody, &patch, &limits()).await.expect_err("unknown")));
-    assert!(unknown(store.schedule_disable(START, &nobody).await.expect_err("unknown")));
-    assert!(unknown(store.schedule_delete(START, &nobody).await.expect_err("unknown")));
+    assert!(unknown(store.schedule_disable(START, &nobody.clone().into()).await.expect_err("unknown")));
+    assert!(unknown(store.schedule_delete(START, &nobody.clone().into()).await.expect_err("unknown")));
     let run = store.schedule_run_now(START, &nobody, Overlap::Force, &limits()).await;
     assert!(unknown(run.expect_err("unknown")));
 }
@@ -133,12 +133,13 @@ pub(super) async fn what_is_deleted_is_history(database: &impl Database) {
     let store = database.open().await;
     let id = add_schedule(&store, START, every(60).name("nightly")).await.uuid;
     let made = pass(&store, at(60)).await.created;
-    let deleted = store.schedule_delete(at(61), &id).await.expect("deleted");
+    let deleted = store.schedule_delete(at(61), &id.clone().into()).await.expect("deleted");
+    let deleted = deleted.managed().expect("it can be read");
     assert_eq!((deleted.schedule.state, deleted.schedule.deleted_at), (ScheduleState::Disabled, Some(at(61))));
     assert_eq!(schedule(&store, &id).await, deleted.schedule, "found by its identity");
     assert_eq!(store.schedule_find(&ScheduleKey::parse("nightly")).await.expect("answers"), None);
     assert_eq!(store.schedule_list(&ScheduleFilter::default()).await.expect("listed").schedules, []);
-    assert!(matches!(store.schedule_delete(at(62), &id).await, Err(ScheduleError::Deleted { .. })));
+    assert!(matches!(store.schedule_delete(at(62), &id.clone().into()).await, Err(ScheduleError::Deleted { .. })));
     assert!(matches!(store.schedule_resume(at(62), &id, &limits()).await, Err(ScheduleError::Deleted { .. })));
     assert_eq!(pass(&store, at(1000)).await.created, []);
     claim(&store, at(62), &made[0].uuid).await;
@@ -151,10 +152,42 @@ pub(super) async fn what_is_deleted_is_history(database: &impl Database) {
     add_schedule(&store, at(64), every(60).name("nightly")).await;
 }
 
+pub(super) async fn history_outlives_every_call(database: &impl Database) {
+    let store = database.open().await;
+    let id = add_schedule(&store, START, every(60).timeout(3000)).await.uuid;
+    let ended = pass(&store, at(60)).await.created.remove(0).uuid;
+    claim(&store, at(60), &ended).await;
+    tell(&store, at(61), &ended, vec![result("w1", r#"{"result":"kept","failed":false}"#)]).await;
+    let running = pass(&store, at(120)).await.created.remove(0).uuid;
+    claim(&store, at(120), &running).await;
+    let history = async || (detail(&store, &ended).await, detail(&store, &running).await);
+    let before = history().await;
+    let patch = SchedulePatch {
+        service: Some("other".to_owned()),
+        timeout: Patch::Set(1),
+        kwargs: Patch::Set(json(r#"{"k":"new"}"#)),
+        trigger: Some(trigger(7)),
+        ..SchedulePatch::default()
+    };
+    store.schedule_update(at(121), &id, &patch, &limits()).await.expect("updated");
+    assert_eq!(history().await, before, "an update is for what is to come");
+    store.schedule_pause(at(122), &id).await.expect("paused");
+    store.schedule_resume(at(123), &id, &limits()).await.expect("resumed");
+    assert_eq!(history().await, before, "a pause stops nothing");
+    store.schedule_disable(at(124), &id.clone().into()).await.expect("disabled");
+    assert_eq!(history().await, before, "nor does a disabled schedule");
+    store.schedule_delete(at(125), &id.clone().into()).await.expect("deleted");
+    assert_eq!(history().await, before, "nor a deleted one");
+    tell(&store, at(126), &running, vec![result("w1", r#"{"failed":false}"#)]).await;
+    assert_eq!(find(&store, &running).await.status, JobStatus::Completed);
+    let filter = JobFilter { schedule: Some(id), ..JobFilter::default() };
+    assert_eq!(store.job_list(&filter).await.expect("listed").jobs.len(), 2);
+}
+
 pub(super) async fn what_is_disabled_makes_nothing(database: &impl Database) {
     let store = database.open().await;
     let id = add_schedule(&store, START, every(60)).await.uuid;
-    store.schedule_disable(at(10), &id).await.expect("disabled");
+    store.schedule_disable(at(10), &id.clone().into()).await.expect("disabled");
     assert_eq!(pass(&store, at(100)).await.created, []);
     assert_eq!(store.schedule_next_due().await.expect("answers"), None);
     assert!(matches!(store.schedule_pause(at(101), &id).await, Err(ScheduleError::Refused { .. })));
@@ -223,7 +256,7 @@ pub(super) async fn schedules_are_listed_page_by_page(database: &impl Database) 
         let service = if number < 4 { "dummy" } else { "other" };
         added.push(add_schedule(&store, START, NewSchedule { service: service.to_owned(), ..new }).await.uuid);
     }
-    store.schedule_delete(at(1), &added.remove(3)).await.expect("deleted");
+    store.schedule_delete(at(1), &added.remove(3).into()).await.expect("deleted");
     let mut filter = ScheduleFilter { limit: 2, ..ScheduleFilter::default() };
     let mut listed = Vec::new();
     loop {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use norfab_model::{
     ActiveJob, Effect, JobId, Json, Limits, Managed, Materialize, Materialized, Overlap, Realigned, RunNow, Schedule,
     ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
-    SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, Timestamp, ValidSchedule,
+    SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, SwitchedOff, Timestamp, ValidSchedule,
 };
 
 use super::MemoryStore;
@@ -72,6 +72,16 @@ impl Data {
             self.touched = true;
         }
         Ok(managed)
+    }
+
+    fn switch_off(
+        &mut self,
+        key: &ScheduleKey,
+        call: impl FnOnce(&Schedule) -> Result<Managed, ScheduleError>,
+    ) -> Result<SwitchedOff, ScheduleError> {
+        let row = self.schedule_by(key).ok_or_else(|| ScheduleError::Unknown(key.clone()))?;
+        let id = row.schedule.uuid.clone();
+        Ok(self.change_schedule(&id, call)?.into())
     }
 
     /// The active schedules whose due time a condition accepts, the earliest first.
@@ -217,12 +227,12 @@ impl ScheduleStore for MemoryStore {
         Ok(updated.managed)
     }
 
-    async fn schedule_disable(&self, now: Timestamp, id: &ScheduleId) -> Result<Managed, ScheduleError> {
-        self.write().change_schedule(id, |schedule| schedule.disable(now))
+    async fn schedule_disable(&self, now: Timestamp, key: &ScheduleKey) -> Result<SwitchedOff, ScheduleError> {
+        self.write().switch_off(key, |schedule| schedule.disable(now))
     }
 
-    async fn schedule_delete(&self, now: Timestamp, id: &ScheduleId) -> Result<Managed, ScheduleError> {
-        self.write().change_schedule(id, |schedule| schedule.delete(now))
+    async fn schedule_delete(&self, now: Timestamp, key: &ScheduleKey) -> Result<SwitchedOff, ScheduleError> {
+        self.write().switch_off(key, |schedule| schedule.delete(now))
     }
 
     async fn schedule_run_now(

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sqlx::Connection;
@@ -75,6 +77,8 @@ pub(super) struct Connections {
     pub(super) kept: SqlitePool,
     /// Connections that can only read.
     pub(super) readers: SqlitePool,
+    /// How often the one that is kept had to be replaced.
+    pub(super) replaced: Arc<AtomicU32>,
 }
 
 /// Makes or migrates the database as need be, and connects to it.
@@ -146,18 +150,33 @@ async fn connect(path: &Path, options: SqliteConnectOptions, access: Access) -> 
         Access::Write => (options, 4),
         Access::ReadOnly => (read_only.clone(), 4),
     };
-    // What is kept is never given up for a new one: its view of other programs' changes would begin anew.
-    let kept = pool(1).min_connections(1).connect_with(kept).await.map_err(failed)?;
+    // What is kept is not given up for a new one as long as it works: its view of other programs' changes begins anew then.
+    let replaced = Arc::new(AtomicU32::new(0));
+    let kept = pool(1, Arc::clone(&replaced)).min_connections(1).connect_with(kept).await.map_err(failed)?;
     if access == Access::Write {
         let mut connection = kept.acquire().await.map_err(failed)?;
         migrate::write_ahead(&mut connection).await.map_err(failed)?;
     }
-    let readers = pool(most_readers).connect_with(read_only).await.map_err(failed)?;
-    Ok(Connections { kept, readers })
+    let readers = pool(most_readers, Arc::default()).connect_with(read_only).await.map_err(failed)?;
+    Ok(Connections { kept, readers, replaced })
 }
 
-fn pool(most: u32) -> SqlitePoolOptions {
-    SqlitePoolOptions::new().max_connections(most).idle_timeout(None).max_lifetime(None).test_before_acquire(false)
+/// So many connections, which live as long as they work; `replaced` counts those that do not.
+fn pool(most: u32, replaced: Arc<AtomicU32>) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(most)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        // SQLite itself ends a transaction that the disk refuses, and then there is none to roll back: `sqlx` takes such a
+        // connection to be within one for ever. It is replaced.
+        .before_acquire(move |connection, _| {
+            let works = !connection.is_in_transaction();
+            if !works {
+                replaced.fetch_add(1, Ordering::Relaxed);
+            }
+            Box::pin(async move { Ok(works) })
+        })
 }
 
 /// Makes an empty file that only its owner can read; SQLite gives the files beside it the same permissions.
@@ -184,5 +203,38 @@ fn check_file(path: &Path) -> Result<(), StoreOpenError> {
         Err(source) => Err(StoreOpenError::File { doing: "read", path: path.to_owned(), source }),
         Ok(_) if start.is_empty() || start == HEADER => Ok(()),
         Ok(_) => Err(StoreOpenError::NotADatabase { path: path.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn check(durability: Durability, synchronous: i64) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = StoreOptions { durability, ..StoreOptions::default() };
+        let connections = open(&folder.path().join("jobs.db"), &options).await.unwrap();
+        let found: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&connections.kept).await.unwrap();
+        assert_eq!(found, synchronous, "{durability:?}");
+    }
+
+    #[tokio::test]
+    async fn a_commit_is_on_the_disk_unless_less_is_asked_for() {
+        check(StoreOptions::default().durability, 2).await;
+        check(Durability::Normal, 1).await;
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_stuck_in_a_transaction_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = open(&folder.path().join("jobs.db"), &StoreOptions::default()).await.unwrap();
+        for round in 1..=2 {
+            let mut tx = connections.kept.begin_with("BEGIN IMMEDIATE").await.unwrap();
+            // As SQLite ends a transaction that the disk refuses.
+            sqlx::query("ROLLBACK").execute(&mut *tx).await.unwrap();
+            assert!(tx.commit().await.is_err());
+            connections.kept.begin_with("BEGIN IMMEDIATE").await.unwrap().commit().await.unwrap();
+            assert_eq!(connections.replaced.load(Ordering::Relaxed), round);
+        }
     }
 }

@@ -8,11 +8,12 @@ mod manage;
 mod materialize;
 mod realign;
 mod row;
+mod switch_off;
 
 use norfab_model::{
     Limits, Managed, Materialize, Materialized, Overlap, Realigned, RunNow, Schedule, ScheduleDetail, ScheduleError,
     ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleView, StoreError,
-    Timestamp, ValidSchedule,
+    SwitchedOff, Timestamp, ValidSchedule,
 };
 
 use super::encode::EncodeError;
@@ -79,12 +80,12 @@ impl ScheduleStore for SqliteStore {
         manage::schedule_update(&self.shared, now, id, patch, limits).await
     }
 
-    async fn schedule_disable(&self, now: Timestamp, id: &ScheduleId) -> Result<Managed, ScheduleError> {
-        manage::change(&self.shared, id, "disable a schedule", |schedule| schedule.disable(now)).await
+    async fn schedule_disable(&self, now: Timestamp, key: &ScheduleKey) -> Result<SwitchedOff, ScheduleError> {
+        switch_off::schedule_disable(&self.shared, now, key).await
     }
 
-    async fn schedule_delete(&self, now: Timestamp, id: &ScheduleId) -> Result<Managed, ScheduleError> {
-        manage::schedule_delete(&self.shared, now, id).await
+    async fn schedule_delete(&self, now: Timestamp, key: &ScheduleKey) -> Result<SwitchedOff, ScheduleError> {
+        switch_off::schedule_delete(&self.shared, now, key).await
     }
 
     async fn schedule_run_now(

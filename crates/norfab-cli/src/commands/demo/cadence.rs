@@ -10,7 +10,7 @@ use norfab_client::{
 
 use super::{LONGEST, Place, Show, link_up};
 use crate::failure::Failure;
-use crate::output::{Moments, managed};
+use crate::output::{Moments, managed, switched_off};
 use crate::signals::{Signals, StopSignal};
 
 const EVERY: &str = "2s";
@@ -60,7 +60,7 @@ impl<'a> Cadence<'a> {
         self.until(&key, |view| view.schedule.counters.missed_runs > 0 && view.active_jobs == 0).await?;
         let detail = self.client()?.get_job_schedule(&key).await?;
         let deleted = self.client()?.delete_job_schedule(&key).await?;
-        self.show.say(NAME, &managed(&deleted, &Moments::now()))?;
+        self.show.say(NAME, &switched_off(&deleted, &Moments::now()))?;
         Ok(detail)
     }
 

@@ -69,6 +69,18 @@ pub(super) async fn row_of(
     by_id(connection, id, Payloads::Without, doing).await
 }
 
+/// The row of an identity, or the one that has a name and is not deleted; without its arguments.
+pub(super) async fn row_by(
+    connection: &mut SqliteConnection,
+    key: &ScheduleKey,
+    doing: &'static str,
+) -> Result<Option<Row>, StoreError> {
+    match key {
+        ScheduleKey::Id(id) => row_of(connection, id, doing).await,
+        ScheduleKey::Name(name) => row_named(connection, name, doing).await,
+    }
+}
+
 /// The row that has a name and is not deleted, without its arguments.
 pub(super) async fn row_named(
     connection: &mut SqliteConnection,
@@ -157,7 +169,7 @@ pub(super) async fn schedule_list(shared: &Shared, filter: &ScheduleFilter) -> R
                 let active_jobs = active.remove(&schedule.uuid).unwrap_or(0);
                 schedules.push(ScheduleView { schedule, active_jobs });
             }
-            Err(row) => unreadable.push(row.what),
+            Err(row) => unreadable.push(*row.what),
         }
     }
     Ok(SchedulePage { schedules, unreadable, next })

@@ -1,4 +1,4 @@
-//! What callers do to schedules.
+//! What callers do to schedules that can be read.
 
 use norfab_model::{
     ActiveJob, Effect, JobId, Limits, Managed, Overlap, RunNow, Schedule, ScheduleError, ScheduleId, ScheduleKey,
@@ -75,7 +75,7 @@ pub(super) async fn change(
 }
 
 /// Writes what a call made of a schedule whose rule stays.
-async fn write(
+pub(super) async fn write(
     connection: &mut SqliteConnection,
     number: i64,
     before: &Schedule,
@@ -113,22 +113,6 @@ pub(super) async fn schedule_update(
     all_written(&written.map_err(failed(DOING))?, 1, DOING)?;
     let ruled = Schedule { revision: managed.schedule.revision, ..before };
     write(&mut tx, number, &ruled, &managed.schedule, DOING).await?;
-    tx.commit().await.map_err(failed(DOING))?;
-    Ok(managed)
-}
-
-pub(super) async fn schedule_delete(
-    shared: &Shared,
-    now: Timestamp,
-    id: &ScheduleId,
-) -> Result<Managed, ScheduleError> {
-    const DOING: &str = "delete a schedule";
-    let mut tx = shared.write(DOING).await?;
-    let (number, before) = read(&mut tx, id, DOING).await?;
-    let managed = before.delete(now)?;
-    let (seconds, state) = (now.as_seconds_f64(), before.state.as_str());
-    let written = sqlx::query_file!("sql/schedule/delete.sql", number, seconds, state).execute(&mut *tx).await;
-    all_written(&written.map_err(failed(DOING))?, 1, DOING)?;
     tx.commit().await.map_err(failed(DOING))?;
     Ok(managed)
 }

@@ -59,12 +59,12 @@ pub(super) struct Unreadable {
     /// Its number.
     pub(super) row: i64,
     /// What stands in it, and why it is no schedule.
-    pub(super) what: UnreadableSchedule,
+    pub(super) what: Box<UnreadableSchedule>,
 }
 
 impl From<Unreadable> for ScheduleError {
     fn from(Unreadable { what, .. }: Unreadable) -> Self {
-        Self::Unreadable { schedule: what.uuid, reason: what.reason }
+        Self::Unreadable(what)
     }
 }
 
@@ -110,10 +110,16 @@ impl Row {
     /// The same row as one that cannot be read or used, for this reason.
     pub(super) fn unreadable(&self, reason: &str) -> Unreadable {
         let shown = |cell: &Cell| one_line(&cell.shown()).chars().take(255).collect::<String>();
-        let name = Some(shown(&self.name)).filter(|_| self.name != Cell::Null);
+        let given = |cell: &Cell| Some(shown(cell)).filter(|_| *cell != Cell::Null);
         Unreadable {
             row: self.row,
-            what: UnreadableSchedule { uuid: shown(&self.uuid), name, reason: one_line(reason) },
+            what: Box::new(UnreadableSchedule {
+                uuid: shown(&self.uuid),
+                name: given(&self.name),
+                state: shown(&self.state),
+                last_error: self.last_error.optional_text().ok().flatten().map(one_line),
+                reason: one_line(reason),
+            }),
         }
     }
 

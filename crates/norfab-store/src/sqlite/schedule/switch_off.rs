@@ -1,0 +1,98 @@
+//! Switching schedules off and deleting them. Neither needs the rule: a row that was edited into nonsense can be got rid of
+//! like any other.
+
+use norfab_model::{
+    Effect, Managed, Schedule, ScheduleError, ScheduleKey, ScheduleState, StoreError, SwitchedOff, Timestamp,
+};
+use sqlx::{Sqlite, SqliteConnection, Transaction};
+
+use super::row::{Row, Unreadable};
+use super::{all_written, failed, find, manage};
+use crate::sqlite::{Shared, storage};
+
+/// A schedule as it was found for a call.
+struct Found {
+    number: i64,
+    read: Result<Schedule, Unreadable>,
+}
+
+pub(super) async fn schedule_disable(
+    shared: &Shared,
+    now: Timestamp,
+    key: &ScheduleKey,
+) -> Result<SwitchedOff, ScheduleError> {
+    const DOING: &str = "disable a schedule";
+    let (mut tx, Found { number, read }) = find_to_write(shared, key, DOING).await?;
+    let Ok(before) = read else {
+        let written = sqlx::query_file!("sql/schedule/disable_unreadable.sql", number, now.as_seconds_f64());
+        all_written(&written.execute(&mut *tx).await.map_err(failed(DOING))?, 1, DOING)?;
+        return commit_unreadable(tx, number, DOING).await;
+    };
+    let managed = before.disable(now)?;
+    if managed.effect == Effect::Changed {
+        manage::write(&mut tx, number, &before, &managed.schedule, DOING).await?;
+        tx.commit().await.map_err(failed(DOING))?;
+    }
+    Ok(managed.into())
+}
+
+pub(super) async fn schedule_delete(
+    shared: &Shared,
+    now: Timestamp,
+    key: &ScheduleKey,
+) -> Result<SwitchedOff, ScheduleError> {
+    const DOING: &str = "delete a schedule";
+    let (mut tx, Found { number, read }) = find_to_write(shared, key, DOING).await?;
+    let seconds = now.as_seconds_f64();
+    let Ok(before) = read else {
+        let written = sqlx::query_file!("sql/schedule/delete_unreadable.sql", number, seconds);
+        all_written(&written.execute(&mut *tx).await.map_err(failed(DOING))?, 1, DOING)?;
+        return commit_unreadable(tx, number, DOING).await;
+    };
+    let managed = before.delete(now)?;
+    let written = sqlx::query_file!("sql/schedule/delete.sql", number, seconds, before.state.as_str());
+    all_written(&written.execute(&mut *tx).await.map_err(failed(DOING))?, 1, DOING)?;
+    tx.commit().await.map_err(failed(DOING))?;
+    Ok(managed.into())
+}
+
+/// Begins to write and finds the schedule. [`ScheduleError::Deleted`] for a row that cannot be read and is only history;
+/// of the others their own functions decide.
+async fn find_to_write(
+    shared: &Shared,
+    key: &ScheduleKey,
+    doing: &'static str,
+) -> Result<(Transaction<'static, Sqlite>, Found), ScheduleError> {
+    let mut tx = shared.write(doing).await?;
+    let row = find::row_by(&mut tx, key, doing).await?.ok_or_else(|| ScheduleError::Unknown(key.clone()))?;
+    let read = row.schedule();
+    if let (Err(unreadable), Some(deleted_at)) = (&read, deletion(&row)) {
+        return Err(ScheduleError::Deleted { schedule: unreadable.what.label(), deleted_at });
+    }
+    Ok((tx, Found { number: row.row, read }))
+}
+
+/// When a row was deleted. One that says so and is not switched off was not: another hand has been at it.
+fn deletion(row: &Row) -> Option<Timestamp> {
+    let is_off = row.state.text() == Ok(ScheduleState::Disabled.as_str());
+    row.deleted_at.instant().ok().flatten().filter(|_| is_off)
+}
+
+/// Ends the change of a row that could not be read, and tells how it now is: what was wrong may have been put right by it.
+async fn commit_unreadable(
+    mut tx: Transaction<'static, Sqlite>,
+    number: i64,
+    doing: &'static str,
+) -> Result<SwitchedOff, ScheduleError> {
+    let row = numbered(&mut tx, number, doing).await?;
+    tx.commit().await.map_err(failed(doing))?;
+    Ok(match row.schedule() {
+        Ok(schedule) => Managed { schedule, passed_over: 0, effect: Effect::Changed }.into(),
+        Err(unreadable) => SwitchedOff::Unreadable(*unreadable.what),
+    })
+}
+
+async fn numbered(connection: &mut SqliteConnection, number: i64, doing: &'static str) -> Result<Row, StoreError> {
+    let rows = find::rows(connection, &[number], doing).await?;
+    rows.into_iter().next().ok_or_else(|| storage(doing)("its row is gone"))
+}
