@@ -4,7 +4,9 @@
 mod common;
 
 mod adoption;
+mod audit;
 mod delayed;
 mod immediate;
 mod keys;
+mod kill;
 mod schedules;
