@@ -254,6 +254,16 @@ impl Peer {
         self.act(json!({"cmd": "start_broker", "wait": true})).await;
     }
 
+    /// Holds the broker's process where it is: what is sent to it waits.
+    pub async fn pause_broker(&self) {
+        self.act(json!({"cmd": "pause_broker"})).await;
+    }
+
+    /// Lets a paused broker go on.
+    pub async fn resume_broker(&self) {
+        self.act(json!({"cmd": "resume_broker"})).await;
+    }
+
     /// Kills a worker.
     pub async fn kill_worker(&self, name: &str) {
         self.act(json!({"cmd": "kill_worker", "name": name})).await;

@@ -43,6 +43,13 @@ async fn the_broker_and_the_workers_do_as_they_are_told() {
     else {
         return;
     };
+    peer.pause_broker().await;
+    let stats = peer.stats().await;
+    assert!(stats.broker.running);
+    assert_eq!(stats.registered, None);
+    peer.resume_broker().await;
+    assert!(peer.stats().await.registered.is_some());
+
     peer.stop_broker().await;
     let stats = peer.stats().await;
     assert!(!stats.broker.running);

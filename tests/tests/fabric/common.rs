@@ -7,7 +7,7 @@ use norfab_client::{
     Client, ClientBuilder, Clock, Job, JobHandle, Json, NewJob, Outcome, Role, SystemClock, Timestamp, WorkerResult,
     Workers,
 };
-use norfab_tests::{Peer, Program, Security};
+use norfab_tests::{Peer, Program, Security, eventually};
 
 pub(crate) const W1: &str = "dummy-worker-1";
 pub(crate) const W2: &str = "dummy-worker-2";
@@ -97,6 +97,16 @@ pub(crate) fn workers_of(outcome: Outcome) -> BTreeSet<String> {
             worker
         })
         .collect()
+}
+
+/// Waits until the broker knows these workers and no others.
+pub(crate) async fn until_registered(peer: &Peer, workers: &[&str]) {
+    eventually("the workers that the broker knows", async || {
+        let mut known: Vec<String> = peer.stats().await.registered?.into_iter().map(|worker| worker.name).collect();
+        known.sort();
+        (known == workers).then_some(())
+    })
+    .await;
 }
 
 /// How often each worker executed a job.

@@ -2,14 +2,109 @@
 
 use std::collections::BTreeSet;
 
-use norfab_client::{JobFilter, JobId, JobStatus};
-use norfab_tests::{Ended, Program, Security};
+use norfab_client::{Client, JobFilter, JobId, JobStatus, NewJob, Workers};
+use norfab_tests::{Ended, Peer, Program, Security, eventually};
 use serde_json::json;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
 
 use crate::audit::{all_completed, all_in_order};
-use crate::common::{fabric_and_program, job, outcome, run, workers_of};
+use crate::common::{W1, W2, builder, fabric_and_program, job, now, outcome, run, to, until_registered, workers_of};
 
-with_curve_and_without!(the_next_owner_starts_at_once);
+with_curve_and_without!(
+    the_next_owner_starts_at_once,
+    killed_before_the_broker_has_the_job,
+    killed_before_a_worker_confirms_the_job,
+    killed_before_the_result_is_kept,
+);
+
+async fn add(client: &Client, job: NewJob) -> JobId {
+    let is_immediate = job.start == norfab_client::Start::Now;
+    let added = if is_immediate { client.submit_job(job).await } else { client.schedule_job(job).await };
+    added.expect("added").id().clone()
+}
+
+/// A job to one worker, all of them and any of them, each immediate and scheduled.
+async fn one_of_each_kind(client: &Client, kind: impl Fn() -> NewJob) -> Vec<JobId> {
+    let mut jobs = Vec::new();
+    for workers in [to(W2), Workers::All, Workers::Any] {
+        jobs.push(add(client, kind().workers(workers.clone())).await);
+        jobs.push(add(client, kind().workers(workers).at(now())).await);
+    }
+    jobs
+}
+
+/// Waits until these jobs are in this status, those to any worker aside: to choose one, the broker may have to be asked.
+async fn until_all(client: &Client, jobs: &[JobId], status: JobStatus) {
+    eventually("the jobs in another status", async || {
+        for id in jobs {
+            let job = client.find_job(id).await.expect("there");
+            if job.status != status && job.workers_requested != Workers::Any {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .await;
+}
+
+/// The owner after the one that was killed brings all of these jobs to their end.
+async fn the_next_owner_ends_them(peer: &Peer, program: &Program, client: Client, jobs: &[JobId]) {
+    until_registered(peer, &[W1, W2]).await;
+    let owner = program.start_owner().await;
+    all_completed(&all_in_order(peer, &client, jobs).await);
+    calm(&owner.stop().await);
+    client.shutdown().await;
+}
+
+/// What was claimed does not arrive: the broker dies with it.
+async fn killed_before_the_broker_has_the_job(security: Security) {
+    let Some((peer, program, client)) = fabric_and_program(security, 2).await else { return };
+    let owner = program.start_owner().await;
+    peer.pause_broker().await;
+    let jobs = one_of_each_kind(&client, || job("count")).await;
+    until_all(&client, &jobs, JobStatus::Submitting).await;
+    calm(&owner.kill().await);
+    peer.kill_broker().await;
+    peer.start_broker_with_workers().await;
+    the_next_owner_ends_them(&peer, &program, client, &jobs).await;
+}
+
+/// The broker has confirmed it, and the workers are still to begin.
+async fn killed_before_a_worker_confirms_the_job(security: Security) {
+    let Some((peer, program, client)) = fabric_and_program(security, 2).await else { return };
+    let owner = program.start_owner().await;
+    for worker in [W1, W2] {
+        peer.pause_worker(worker).await;
+    }
+    let jobs = one_of_each_kind(&client, || job("count")).await;
+    until_all(&client, &jobs, JobStatus::Dispatched).await;
+    calm(&owner.kill().await);
+    for worker in [W1, W2] {
+        peer.resume_worker(worker).await;
+    }
+    the_next_owner_ends_them(&peer, &program, client, &jobs).await;
+}
+
+/// The results are there, and the database takes nothing: another process is writing.
+async fn killed_before_the_result_is_kept(security: Security) {
+    let Some((peer, program, client)) = fabric_and_program(security, 2).await else { return };
+    let owner = program.start_owner().await;
+    let jobs = one_of_each_kind(&client, || job("sleep").kwargs(json!({"seconds": 1.5}))).await;
+    until_all(&client, &jobs, JobStatus::Started).await;
+    let path = builder(&peer).database_path().expect("a path");
+    let mut writer = SqliteConnectOptions::new().filename(path).connect().await.expect("opens");
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut writer).await.expect("locks");
+    let ended = || peer.finished_runs().into_iter().filter(|(id, _)| jobs.iter().any(|job| job.as_str() == id)).count();
+    eventually("the end of all tasks", async || (ended() == jobs.len()).then_some(())).await;
+    calm(&owner.kill().await);
+    sqlx::query("ROLLBACK").execute(&mut writer).await.expect("unlocks");
+    writer.close().await.expect("closes");
+    for id in &jobs {
+        assert_eq!(client.find_job(id).await.expect("there").status, JobStatus::Started, "kept all the same");
+    }
+    the_next_owner_ends_them(&peer, &program, client, &jobs).await;
+}
 
 async fn the_next_owner_starts_at_once(security: Security) {
     let Some((peer, program, client)) = fabric_and_program(security, 1).await else { return };
