@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientBuilder, Clock, Job, JobHandle, Json, NewJob, Outcome, Role, SystemClock, Timestamp, WorkerResult,
-    Workers,
+    Client, ClientBuilder, Clock, Job, JobHandle, JobId, Json, NewJob, Outcome, Role, SystemClock, Timestamp,
+    WorkerResult, Workers,
 };
 use norfab_tests::{Peer, Program, Security, eventually};
 
@@ -107,6 +107,12 @@ pub(crate) async fn until_registered(peer: &Peer, workers: &[&str]) {
         (known == workers).then_some(())
     })
     .await;
+}
+
+/// Waits until a worker has begun a job.
+pub(crate) async fn until_begun(peer: &Peer, job: &JobId, worker: &str) {
+    let has_begun = || peer.runs().get(job.as_str()).is_some_and(|workers| workers.contains_key(worker));
+    eventually("the beginning of the job", async || has_begun().then_some(())).await;
 }
 
 /// How often each worker executed a job.

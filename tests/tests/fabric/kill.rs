@@ -1,27 +1,70 @@
 //! The process that dispatches, killed at any moment, and other processes beside it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use norfab_client::{Client, JobFilter, JobId, JobStatus, NewJob, Workers};
-use norfab_tests::{Ended, Peer, Program, Security, eventually};
+use norfab_tests::{Chance, Ended, Peer, Program, Security, eventually};
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 
 use crate::audit::{all_completed, all_in_order};
-use crate::common::{W1, W2, builder, fabric_and_program, job, now, outcome, run, to, until_registered, workers_of};
+use crate::common::{
+    W1, W2, builder, fabric_and_program, in_seconds, job, now, outcome, run, to, until_registered, workers_of,
+};
 
 with_curve_and_without!(
     the_next_owner_starts_at_once,
+    killed_at_fifty_moments,
     killed_before_the_broker_has_the_job,
+    killed_before_the_broker_confirms_the_job,
+    killed_before_it_knows_the_workers,
     killed_before_a_worker_confirms_the_job,
     killed_before_the_result_is_kept,
 );
+
+/// What runs while the owner is killed: to one, all and any, immediate, due and to come, quick and slow.
+fn some_jobs() -> Vec<NewJob> {
+    let slow = || job("sleep").kwargs(json!({"seconds": 0.3}));
+    vec![
+        job("count").workers(to(W2)),
+        job("count"),
+        job("count").workers(Workers::Any),
+        job("count").workers(Workers::Any).at(now()),
+        job("count").at(now()),
+        slow().workers(Workers::Any),
+        slow().workers(Workers::Any).at(in_seconds(1)),
+        slow().at(in_seconds(1)),
+    ]
+}
 
 async fn add(client: &Client, job: NewJob) -> JobId {
     let is_immediate = job.start == norfab_client::Start::Now;
     let added = if is_immediate { client.submit_job(job).await } else { client.schedule_job(job).await };
     added.expect("added").id().clone()
+}
+
+async fn killed_at_fifty_moments(security: Security) {
+    let Some((peer, program, client)) = fabric_and_program(security, 2).await else { return };
+    let mut jobs = Vec::new();
+    let mut chance = Chance::new();
+    for round in 0..50 {
+        // Half of the owners find jobs that wait, half begin while they are added.
+        let before = if round % 2 == 0 { None } else { Some(program.spawn_owner()) };
+        for job in some_jobs() {
+            jobs.push(add(&client, job).await);
+        }
+        let owner = before.unwrap_or_else(|| program.spawn_owner());
+        let moment = chance.moment(Duration::from_millis(500)).await;
+        println!("Killed after {moment:?}");
+        calm(&owner.kill().await);
+    }
+    let owner = program.start_owner().await;
+    let details = all_in_order(&peer, &client, &jobs).await;
+    all_completed(&details);
+    calm(&owner.stop().await);
+    client.shutdown().await;
 }
 
 /// A job to one worker, all of them and any of them, each immediate and scheduled.
@@ -70,6 +113,40 @@ async fn killed_before_the_broker_has_the_job(security: Security) {
     the_next_owner_ends_them(&peer, &program, client, &jobs).await;
 }
 
+/// What was sent arrives, and nobody is there any more to be told.
+async fn killed_before_the_broker_confirms_the_job(security: Security) {
+    let Some((peer, program, client)) = fabric_and_program(security, 2).await else { return };
+    let owner = program.start_owner().await;
+    peer.pause_broker().await;
+    let jobs = one_of_each_kind(&client, || job("count")).await;
+    until_all(&client, &jobs, JobStatus::Submitting).await;
+    calm(&owner.kill().await);
+    peer.resume_broker().await;
+    the_next_owner_ends_them(&peer, &program, client, &jobs).await;
+}
+
+/// As before, and results are told to the next owner from its first moment on: who speaks first is not all.
+async fn killed_before_it_knows_the_workers(security: Security) {
+    let Some((peer, program, client)) = fabric_and_program(security, 2).await else { return };
+    let owner = program.start_owner().await;
+    // All are sent at once, and keep the workers busy until the next owner is there.
+    let (mut jobs, at) = (Vec::new(), in_seconds(5));
+    for _ in 0..200 {
+        jobs.push(add(&client, job("count").at(at)).await);
+    }
+    eventually("the time of the jobs", async || (at.since(now()) < Duration::from_millis(200)).then_some(())).await;
+    peer.pause_broker().await;
+    until_all(&client, &jobs, JobStatus::Submitting).await;
+    calm(&owner.kill().await);
+    peer.resume_broker().await;
+    let owner = program.start_owner().await;
+    let details = all_in_order(&peer, &client, &jobs).await;
+    all_completed(&details);
+    assert!(details.iter().all(|detail| detail.results.len() == 2));
+    calm(&owner.stop().await);
+    client.shutdown().await;
+}
+
 /// The broker has confirmed it, and the workers are still to begin.
 async fn killed_before_a_worker_confirms_the_job(security: Security) {
     let Some((peer, program, client)) = fabric_and_program(security, 2).await else { return };
@@ -90,18 +167,20 @@ async fn killed_before_a_worker_confirms_the_job(security: Security) {
 async fn killed_before_the_result_is_kept(security: Security) {
     let Some((peer, program, client)) = fabric_and_program(security, 2).await else { return };
     let owner = program.start_owner().await;
-    let jobs = one_of_each_kind(&client, || job("sleep").kwargs(json!({"seconds": 1.5}))).await;
+    let jobs = one_of_each_kind(&client, || job("sleep").kwargs(json!({"seconds": 2.5}))).await;
     until_all(&client, &jobs, JobStatus::Started).await;
     let path = builder(&peer).database_path().expect("a path");
     let mut writer = SqliteConnectOptions::new().filename(path).connect().await.expect("opens");
     sqlx::query("BEGIN IMMEDIATE").execute(&mut writer).await.expect("locks");
     let ended = || peer.finished_runs().into_iter().filter(|(id, _)| jobs.iter().any(|job| job.as_str() == id)).count();
     eventually("the end of all tasks", async || (ended() == jobs.len()).then_some(())).await;
-    calm(&owner.kill().await);
+    // It may complain of the database.
+    owner.kill().await;
     sqlx::query("ROLLBACK").execute(&mut writer).await.expect("unlocks");
     writer.close().await.expect("closes");
     for id in &jobs {
-        assert_eq!(client.find_job(id).await.expect("there").status, JobStatus::Started, "kept all the same");
+        let job = client.find_job(id).await.expect("there");
+        assert!(!job.status.is_terminal(), "it was kept all the same: {job:?}");
     }
     the_next_owner_ends_them(&peer, &program, client, &jobs).await;
 }

@@ -6,6 +6,7 @@ mod common;
 mod adoption;
 mod audit;
 mod delayed;
+mod faults;
 mod immediate;
 mod keys;
 mod kill;
