@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::python;
-use crate::record::{self, ClientMessage, Execution};
+use crate::record::{self, ClientMessage, Execution, Tally};
 
 /// More than the peer takes to give up starting or stopping by itself.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
@@ -254,6 +254,16 @@ impl Peer {
         self.act(json!({"cmd": "start_broker", "wait": true})).await;
     }
 
+    /// Holds the broker's process where it is: what is sent to it waits.
+    pub async fn pause_broker(&self) {
+        self.act(json!({"cmd": "pause_broker"})).await;
+    }
+
+    /// Lets a paused broker go on.
+    pub async fn resume_broker(&self) {
+        self.act(json!({"cmd": "resume_broker"})).await;
+    }
+
     /// Kills a worker.
     pub async fn kill_worker(&self, name: &str) {
         self.act(json!({"cmd": "kill_worker", "name": name})).await;
@@ -284,6 +294,12 @@ impl Peer {
         self.command(json!({"cmd": "start_worker", "service": service})).await
     }
 
+    /// Has a second client of this name ask the broker something, and leave again. From then on the broker knows the
+    /// first one no more.
+    pub async fn visit_as(&self, client: &str) {
+        self.act(json!({"cmd": "visit", "client": client})).await;
+    }
+
     /// Looks at processes, registrations and files.
     pub async fn stats(&self) -> Stats {
         self.command(json!({"cmd": "stats"})).await
@@ -297,6 +313,21 @@ impl Peer {
     /// Every execution of a task that has ended, in the order in which they did.
     pub fn finished(&self) -> Vec<Execution> {
         record::read_lines(&self.base_dir().join("finished.jsonl"))
+    }
+
+    /// How often each worker began to execute each job.
+    pub fn runs(&self) -> Tally {
+        record::tally(self.executions())
+    }
+
+    /// How often each worker ended an execution of each job, from when on it has its result.
+    pub fn finished_runs(&self) -> Tally {
+        record::tally(self.finished())
+    }
+
+    /// When the broker got each POST, in seconds since 1970, by the job's UUID.
+    pub fn posts(&self) -> BTreeMap<String, Vec<f64>> {
+        record::posts(self.client_messages())
     }
 
     /// Every message that the broker got from a client, in the order in which they came.

@@ -43,6 +43,13 @@ async fn the_broker_and_the_workers_do_as_they_are_told() {
     else {
         return;
     };
+    peer.pause_broker().await;
+    let stats = peer.stats().await;
+    assert!(stats.broker.running);
+    assert_eq!(stats.registered, None);
+    peer.resume_broker().await;
+    assert!(peer.stats().await.registered.is_some());
+
     peer.stop_broker().await;
     let stats = peer.stats().await;
     assert!(!stats.broker.running);
@@ -60,6 +67,39 @@ async fn the_broker_and_the_workers_do_as_they_are_told() {
 }
 
 #[tokio::test]
+async fn a_worker_that_is_held_is_given_up_and_taken_back() {
+    let Some(peer) = Peer::builder().keepalive(std::time::Duration::from_millis(500)).multiplier(3).start().await
+    else {
+        return;
+    };
+    let known = async || Some(registered(&peer.stats().await).len());
+    peer.pause_worker("dummy-worker-1").await;
+    eventually("the broker to give it up", async || (known().await? == 0).then_some(())).await;
+    assert!(peer.stats().await.workers["dummy-worker-1"].running);
+    peer.resume_worker("dummy-worker-1").await;
+    eventually("the broker to take it back", async || (known().await? == 1).then_some(())).await;
+}
+
+async fn check_visit(security: Security) {
+    let Some(peer) = Peer::builder().security(security).start().await else { return };
+    peer.visit_as("somebody").await;
+    let messages = peer.client_messages();
+    let seen: Vec<_> = messages.iter().map(|message| (message.client.as_str(), message.command.as_str())).collect();
+    assert_eq!(seen, [("somebody", ClientMessage::MMI)]);
+    assert!(peer.posts().is_empty());
+}
+
+#[tokio::test]
+async fn a_visitor_takes_any_name_with_curve() {
+    check_visit(Security::Curve).await;
+}
+
+#[tokio::test]
+async fn a_visitor_takes_any_name_in_the_clear() {
+    check_visit(Security::Plain).await;
+}
+
+#[tokio::test]
 async fn the_python_client_leaves_its_traces() {
     let Some(peer) = Peer::builder().start().await else { return };
     let client = PythonClient::new(peer.base_dir(), "python").expect("the peer has a Python");
@@ -69,12 +109,17 @@ async fn the_python_client_leaves_its_traces() {
 
     let finished = eventually("the end of the task", async || peer.finished().pop()).await;
     assert_eq!(peer.executions().len(), 1);
+    for runs in [peer.runs(), peer.finished_runs()] {
+        assert_eq!(
+            runs.into_iter().map(|(job, runs)| (job, runs.len())).collect::<Vec<_>>(),
+            [(finished.juuid.clone(), 1)]
+        );
+    }
     assert_eq!((finished.task.as_str(), finished.worker.as_str()), ("count", "dummy-worker-1"));
-    let posts = peer.client_messages().into_iter().filter(|message| message.command == ClientMessage::POST);
-    assert_eq!(
-        posts.map(|post| (post.client, post.uuid)).collect::<Vec<_>>(),
-        [("python".into(), finished.juuid.clone())]
-    );
+    assert!(peer.client_messages().iter().all(|message| message.client == "python"));
+    let posts = peer.posts();
+    assert_eq!(posts.keys().collect::<Vec<_>>(), [&finished.juuid]);
+    assert!(posts[&finished.juuid].iter().all(|time| *time <= finished.time));
 
     let second = PythonClient::new(peer.base_dir(), "python").expect("the peer has a Python").report().await;
     assert_eq!(second.jobs.len(), 1);

@@ -4,28 +4,44 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientBuilder, Clock, Job, JobHandle, Json, NewJob, Outcome, SystemClock, Timestamp, WorkerResult, Workers,
+    Client, ClientBuilder, Clock, Job, JobHandle, JobId, Json, NewJob, Outcome, Role, SystemClock, Timestamp,
+    WorkerResult, Workers,
 };
-use norfab_tests::{Peer, Security};
+use norfab_tests::{Peer, Program, Security, eventually};
 
 pub(crate) const W1: &str = "dummy-worker-1";
 pub(crate) const W2: &str = "dummy-worker-2";
 
 /// More than anything takes that works.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) type Handle = JobHandle<norfab_client::SqliteStore, SystemClock>;
 
+const NAME: &str = "rust";
+
 /// A peer with short keepalives, and a client on its folder. Nothing when the peer is to be left out.
 pub(crate) async fn fabric(security: Security, workers: u32) -> Option<(Peer, Client)> {
-    let peer = Peer::builder().workers(workers).security(security).keepalive(Duration::from_millis(500)).multiplier(3);
-    let peer = peer.start().await?;
+    let peer = peer(security, workers).await?;
     let client = open(&peer).await;
     Some((peer, client))
 }
 
+/// A peer with short keepalives, the program for a client on its folder, and a client that only adds and looks on. Nothing
+/// when the peer is to be left out.
+pub(crate) async fn fabric_and_program(security: Security, workers: u32) -> Option<(Peer, Program, Client)> {
+    let peer = peer(security, workers).await?;
+    let program = Program::new(env!("CARGO_BIN_EXE_norfab-under-test"), peer.base_dir(), NAME);
+    let beside = builder(&peer).role(Role::Beside).build().await.expect("opens");
+    Some((peer, program, beside))
+}
+
+async fn peer(security: Security, workers: u32) -> Option<Peer> {
+    let peer = Peer::builder().workers(workers).security(security);
+    peer.keepalive(Duration::from_millis(500)).multiplier(3).start().await
+}
+
 pub(crate) fn builder(peer: &Peer) -> ClientBuilder {
-    Client::builder().folder(peer.base_dir()).name("rust")
+    Client::builder().folder(peer.base_dir()).name(NAME)
 }
 
 pub(crate) async fn open(peer: &Peer) -> Client {
@@ -81,6 +97,22 @@ pub(crate) fn workers_of(outcome: Outcome) -> BTreeSet<String> {
             worker
         })
         .collect()
+}
+
+/// Waits until the broker knows these workers and no others.
+pub(crate) async fn until_registered(peer: &Peer, workers: &[&str]) {
+    eventually("the workers that the broker knows", async || {
+        let mut known: Vec<String> = peer.stats().await.registered?.into_iter().map(|worker| worker.name).collect();
+        known.sort();
+        (known == workers).then_some(())
+    })
+    .await;
+}
+
+/// Waits until a worker has begun a job.
+pub(crate) async fn until_begun(peer: &Peer, job: &JobId, worker: &str) {
+    let has_begun = || peer.runs().get(job.as_str()).is_some_and(|workers| workers.contains_key(worker));
+    eventually("the beginning of the job", async || has_begun().then_some(())).await;
 }
 
 /// How often each worker executed a job.

@@ -4,7 +4,10 @@
 mod common;
 
 mod adoption;
+mod audit;
 mod delayed;
+mod faults;
 mod immediate;
 mod keys;
+mod kill;
 mod schedules;

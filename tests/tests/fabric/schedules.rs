@@ -1,103 +1,67 @@
 //! Interval schedules on the real NorFab: on the grid, without hole, once on each worker, through management and restarts.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 use norfab_client::{
-    Client, Interval, Job, JobFilter, JobId, JobStatus, NewSchedule, Overlap, OverlapPolicy, ScheduleCounters,
-    ScheduleError, ScheduleId, ScheduleKey, SchedulePatch, Timestamp, Trigger, Workers,
+    Client, ClientError, Coalesce, Interval, Job, JobId, JobStatus, NewSchedule, Overlap, OverlapPolicy, ScheduleError,
+    ScheduleId, ScheduleKey, SchedulePatch, ScheduleState, Timestamp, Trigger, Workers,
 };
-use norfab_client::{ClientError, ScheduleState};
-use norfab_tests::{ClientMessage, Peer, Security, eventually};
+use norfab_tests::{Chance, Peer, Security, eventually};
 use serde_json::json;
 
-use crate::common::{W1, fabric, now, open, outcome, to, within, workers_of};
+use crate::audit::{counters, grid, jobs_of, schedule_id, without_double_or_hole};
+use crate::common::{W1, fabric, fabric_and_program, now, open, outcome, to, within, workers_of};
 
 with_curve_and_without!(
     a_one_second_schedule_keeps_to_its_grid,
     a_long_task_forbids_the_next_occurrences,
     management_leaves_running_jobs_alone,
     restarts_leave_neither_doubles_nor_holes,
+    kills_leave_neither_doubles_nor_holes,
 );
 
-fn every(seconds: u64, task: &str) -> NewSchedule {
+pub(crate) fn every(seconds: u64, task: &str) -> NewSchedule {
     NewSchedule::new("dummy", task, Interval::new(seconds).expect("an interval"))
 }
 
-async fn create(client: &Client, new: NewSchedule) -> ScheduleKey {
+pub(crate) async fn create(client: &Client, new: NewSchedule) -> ScheduleKey {
     ScheduleKey::Id(client.create_job_schedule(new).await.expect("created").schedule.uuid)
 }
 
-async fn counters(client: &Client, key: &ScheduleKey) -> ScheduleCounters {
-    client.get_job_schedule(key).await.expect("there").view.schedule.counters
-}
-
-fn id(key: &ScheduleKey) -> ScheduleId {
-    let ScheduleKey::Id(id) = key else { panic!("no id: {key}") };
-    id.clone()
-}
-
-/// All jobs of a schedule, the oldest first.
-async fn jobs(client: &Client, key: &ScheduleKey) -> Vec<Job> {
-    let filter = JobFilter { schedule: Some(id(key)), limit: 1000, ..JobFilter::default() };
-    let mut jobs = client.list_jobs(&filter).await.expect("lists").jobs;
-    jobs.reverse();
-    jobs
-}
-
 /// Waits until a schedule has made so many jobs.
-async fn until_runs(client: &Client, key: &ScheduleKey, runs: u64) {
-    let mut looks = tokio::time::interval(std::time::Duration::from_millis(100));
+pub(crate) async fn until_runs(client: &Client, key: &ScheduleKey, runs: u64) {
+    let mut looks = tokio::time::interval(Duration::from_millis(100));
     let wait = async {
         while counters(client, key).await.total_runs < runs {
             looks.tick().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(180), wait).await.expect("the schedule makes its jobs");
+    tokio::time::timeout(Duration::from_secs(180), wait).await.expect("the schedule makes its jobs");
 }
 
 /// Waits until no job of a schedule is unfinished.
 async fn until_quiet(client: &Client, key: &ScheduleKey) -> Vec<Job> {
-    for job in jobs(client, key).await {
+    for job in jobs_of(client, key).await {
         let mut handle = client.job(&job.uuid).await.expect("there");
         within(handle.outcome()).await.expect("ends");
     }
-    jobs(client, key).await
-}
-
-fn executions(peer: &Peer) -> BTreeMap<String, Vec<String>> {
-    let mut executions: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for run in peer.executions() {
-        executions.entry(run.juuid).or_default().push(run.worker);
-    }
-    executions
+    jobs_of(client, key).await
 }
 
 /// Each job is the one of its occurrence, was not sent before it, and ran once on each of so many workers.
 #[track_caller]
 fn each_once(peer: &Peer, schedule: &ScheduleId, jobs: &[Job], workers: usize) {
-    let executions = executions(peer);
-    let messages = peer.client_messages();
+    let runs = peer.runs();
+    let posts = peer.posts();
     for job in jobs {
         let at = job.scheduled_for.expect("an occurrence");
         assert_eq!(job.uuid, JobId::of_occurrence(schedule, at));
         assert_eq!(job.status, JobStatus::Completed, "{job:?}");
-        let mut ran = executions.get(job.uuid.as_str()).cloned().unwrap_or_default();
-        ran.sort();
-        ran.dedup();
-        assert_eq!((ran.len(), executions[job.uuid.as_str()].len()), (workers, workers), "{}", job.uuid);
-        let posts = messages.iter().filter(|message| message.uuid == job.uuid.as_str());
-        assert!(posts.clone().any(|message| message.command == ClientMessage::POST));
-        assert!(posts.clone().all(|message| message.time >= at.as_seconds_f64()), "{} before {at}", job.uuid);
+        let ran = &runs[job.uuid.as_str()];
+        assert!(ran.len() == workers && ran.values().all(|times| *times == 1), "{}: {ran:?}", job.uuid);
+        let posts = &posts[job.uuid.as_str()];
+        assert!(posts.iter().all(|time| *time >= at.as_seconds_f64()), "{} before {at}", job.uuid);
     }
-}
-
-/// The occurrences of jobs, which must be distinct and on the grid of whole seconds.
-#[track_caller]
-fn grid(jobs: &[Job]) -> Vec<i64> {
-    let seconds: Vec<i64> =
-        jobs.iter().filter_map(|job| job.scheduled_for).map(|at| at.as_micros() / 1_000_000).collect();
-    assert!(seconds.is_sorted_by(|a, b| a < b), "{seconds:?}");
-    seconds
 }
 
 async fn a_one_second_schedule_keeps_to_its_grid(security: Security) {
@@ -114,7 +78,7 @@ async fn a_one_second_schedule_keeps_to_its_grid(security: Security) {
     let walked = u64::try_from(last - first).expect("later") + 1;
     assert_eq!(walked, counted.total_runs + counted.coalesced_runs + counted.overlap_skips, "{counted:?}");
     assert_eq!(counted.total_runs, jobs.len() as u64);
-    each_once(&peer, &id(&key), &jobs, 2);
+    each_once(&peer, &schedule_id(&key), &jobs, 2);
     client.shutdown().await;
 }
 
@@ -128,7 +92,7 @@ async fn a_long_task_forbids_the_next_occurrences(security: Security) {
     assert!(seconds.windows(2).all(|pair| pair[1] - pair[0] >= 3), "{seconds:?}");
     let counted = counters(&client, &key).await;
     assert!(counted.overlap_skips >= 4, "{counted:?}");
-    each_once(&peer, &id(&key), &jobs, 1);
+    each_once(&peer, &schedule_id(&key), &jobs, 1);
     client.shutdown().await;
 }
 
@@ -166,8 +130,8 @@ async fn management_leaves_running_jobs_alone(security: Security) {
     let by_id = ScheduleKey::Id(created.uuid.clone());
     let deleted = client.get_job_schedule(&by_id).await.expect("there").view.schedule;
     assert_eq!((deleted.state, deleted.counters.total_runs), (ScheduleState::Disabled, 2));
-    assert_eq!(jobs(&client, &by_id).await.len(), 2);
-    assert_eq!(executions(&peer).values().map(Vec::len).sum::<usize>(), 2);
+    assert_eq!(jobs_of(&client, &by_id).await.len(), 2);
+    assert_eq!(peer.executions().len(), 2);
     client.create_job_schedule(every(3600, "echo").name(name)).await.expect("the name is free");
     client.verify_task("dummy", "count").await.expect("there is such a task");
     let unknown = client.verify_task("dummy", "nosuchtask").await;
@@ -178,7 +142,7 @@ async fn management_leaves_running_jobs_alone(security: Security) {
 async fn restarts_leave_neither_doubles_nor_holes(security: Security) {
     let Some((peer, client)) = fabric(security, 1).await else { return };
     let new = every(1, "count").workers(Workers::All).overlap_policy(OverlapPolicy::Allow).max_instances(20);
-    let key = create(&client, new.coalesce(norfab_client::Coalesce::All)).await;
+    let key = create(&client, new.coalesce(Coalesce::All)).await;
     let mut client = client;
     for round in 1..=10 {
         until_runs(&client, &key, round).await;
@@ -192,7 +156,25 @@ async fn restarts_leave_neither_doubles_nor_holes(security: Security) {
     let counted = counters(&client, &key).await;
     let walked = u64::try_from(seconds[seconds.len() - 1] - seconds[0]).expect("later") + 1;
     assert_eq!(walked, counted.total_runs + counted.overlap_skips, "{counted:?}");
-    each_once(&peer, &id(&key), &jobs, 1);
+    each_once(&peer, &schedule_id(&key), &jobs, 1);
+    client.shutdown().await;
+}
+
+async fn kills_leave_neither_doubles_nor_holes(security: Security) {
+    let Some((peer, program, client)) = fabric_and_program(security, 2).await else { return };
+    let key = create(&client, every(1, "count").overlap_policy(OverlapPolicy::Allow).max_instances(10)).await;
+    let mut chance = Chance::new();
+    for _ in 0..10 {
+        let owner = program.spawn_owner();
+        let moment = chance.moment(Duration::from_millis(2500)).await;
+        println!("Killed after {moment:?}");
+        owner.kill().await;
+    }
+    let owner = program.start_owner().await;
+    until_runs(&client, &key, counters(&client, &key).await.total_runs + 3).await;
+    let jobs = without_double_or_hole(&peer, &client, &key).await;
+    assert!(jobs.iter().all(|detail| detail.results.len() == 2), "{jobs:?}");
+    owner.stop().await;
     client.shutdown().await;
 }
 
