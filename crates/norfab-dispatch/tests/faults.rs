@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{Bench, T0, accepted, accepted_by, after, echo, names, not_found, refused, result, result_ready, stored};
 use norfab_dispatch::{Config, LinkState, ManualClock};
 use norfab_model::{
-    Clock, Connection, Inbound, JobId, JobStatus, NewJob, Post, ReplyKind, Request, ScheduleStore, Store, Workers,
+    Clock, Connection, Inbound, JobId, JobStatus, Json, NewJob, Post, ReplyKind, Request, ScheduleStore, Store, Workers,
 };
 
 on_both_stores!(
@@ -36,6 +36,7 @@ on_both_stores!(
     nothing_in_flight_expires_while_the_link_is_down,
     a_leap_of_the_clock_asks_before_it_expires,
     an_overdue_claim_is_asked_for_and_not_sent,
+    who_speaks_first_after_a_restart_is_not_all_of_them,
     everything_unfinished_ends,
 );
 
@@ -409,6 +410,27 @@ async fn an_overdue_claim_is_asked_for_and_not_sent<S: Store + ScheduleStore>(st
     bench.reply(&id, result());
     bench.told(&id, JobStatus::Completed).await;
     bench.silent().await;
+}
+
+async fn who_speaks_first_after_a_restart_is_not_all_of_them<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(echo().workers(Workers::All)).await;
+    bench.next_post().await;
+    let store = bench.stop().await;
+
+    // One of two workers has finished before the link counts as up.
+    let mut bench = Bench::start(store, ManualClock::at(after(1)), Config::default());
+    bench.reply(&id, result_ready());
+    assert_eq!(bench.next_get().await.target, list(&["w1"]));
+    bench.reply(&id, accepted_by(&["w1"]));
+    bench.reply(&id, result());
+    assert!(bench.told(&id, JobStatus::Started).await.workers_dispatched.is_empty());
+    bench.link_up().await;
+    assert_eq!(bench.next_get().await.target, Workers::All);
+    bench.reply(&id, accepted_by(&["w1", "w2"]));
+    bench.silent().await;
+    bench.reply(&id, ReplyKind::Result { worker: "w2".into(), result: Json::empty_object() });
+    assert_eq!(bench.told(&id, JobStatus::Completed).await.workers_dispatched, names(&["w1", "w2"]));
 }
 
 /// Whatever is said or kept silent, in the end every job is terminal and the loop is at rest.

@@ -137,7 +137,7 @@ mod tests {
         let workers = [("other", "w0"), ("dummy", "w1")];
         assert_eq!(place(&any, NOW, None), Placement::Ask);
         assert_eq!(place(&any, NOW, Some(&live(NOW, &workers))), one("w1"));
-        let mut of_all = any.clone();
+        let mut of_all = any;
         of_all.service = "all".to_owned();
         assert_eq!(place(&of_all, NOW, Some(&live(NOW, &[("other", "w0")]))), one("w0"));
     }
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(place(&any, NOW, Some(&live(before, &[]))), Placement::Ask);
         assert_eq!(place(&any, NOW, Some(&live(NOW, &[]))), Placement::Nobody);
         // A clock that went back must not let it be asked for ever.
-        let mut ahead = any.clone();
+        let mut ahead = any;
         ahead.released_at = Some(NOW.plus_seconds(3600));
         assert_eq!(place(&ahead, NOW, Some(&live(NOW, &[]))), Placement::Nobody);
     }

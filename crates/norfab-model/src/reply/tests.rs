@@ -181,7 +181,7 @@ fn what_the_broker_leaves_out_of_a_list_is_tried_again_and_then_fails() {
     assert_eq!((first.status, &first.follow_up), (Some(JobStatus::Dispatched), &Some(send_again(&["ghost"], 1))));
     assert_eq!(first.dispatched, Some(names(&["w1", "ghost"])));
 
-    let mut dispatched = submitting.clone();
+    let mut dispatched = submitting;
     dispatched.apply(&first);
     let alone = list(&["ghost"]);
     let third = judge(&dispatched, refusal(), posted(alone.clone(), 2));
@@ -191,10 +191,7 @@ fn what_the_broker_leaves_out_of_a_list_is_tried_again_and_then_fails() {
     // There by now.
     assert_eq!(judge(&dispatched, accepted_by(&["ghost"]), posted(alone, 3)), ignore(Ignored::Repeated));
     // A GET that leaves somebody out says nothing of delivery.
-    assert_eq!(
-        judge(&dispatched, accepted_by(&["w1"]), Context::Get { target: both.clone() }),
-        ignore(Ignored::Repeated)
-    );
+    assert_eq!(judge(&dispatched, accepted_by(&["w1"]), Context::Get { target: both }), ignore(Ignored::Repeated));
 }
 
 #[test]
