@@ -162,10 +162,16 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// Adds a job that starts now, and waits for its outcome.
     ///
     /// # Errors
-    /// [`ClientError::Invalid`] and [`ClientError::Store`], before anything is sent. A job that fails is no error but an
-    /// [`Outcome`].
+    /// [`ClientError::Invalid`] and [`ClientError::Store`], before anything is sent; [`ClientError::Unreachable`] half a
+    /// minute past the deadline, when the link is lost while the job is under way and its result cannot be asked for (it
+    /// is, later: see [`job`](Self::job)). A job that fails is no error but an [`Outcome`].
     pub async fn run_job(&self, job: NewJob) -> Result<Outcome, ClientError> {
-        self.submit_job(job).await?.outcome().await
+        let mut handle = self.submit_job(job).await?;
+        let watch = self.handle(handle.id());
+        tokio::select! {
+            outcome = handle.outcome() => outcome,
+            reason = watch.overdue() => Err(ClientError::Unreachable { reason: reason? }),
+        }
     }
 
     /// Adds a job that starts now. It is in the database when this returns.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use norfab_model::{Clock, Job, JobDetail, JobEvent, JobId, JobStatus, Json, Results, Store};
 use serde::Serialize;
@@ -115,6 +116,36 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
         }
     }
 
+    /// Waits until the job should have ended long ago and has not, because its workers cannot be asked for the result:
+    /// half a minute past its deadline. Tells so in a sentence. Its result is asked for once the broker is there. Safe to
+    /// drop while it waits.
+    ///
+    /// # Errors
+    /// [`ClientError::Store`] when the job cannot be read.
+    pub async fn overdue(&self) -> Result<String, ClientError> {
+        let clock = &self.shared.clock;
+        // Nothing is overdue sooner, and mostly the wait is over by then.
+        let mut next = clock.now().saturating_add(OVERDUE);
+        loop {
+            while clock.now() < next {
+                clock.sleep_until(next).await;
+            }
+            let job = self.job().await?;
+            let deadline = job.deadline.filter(|_| job.status.is_in_flight());
+            let now = clock.now();
+            if let Some(deadline) = deadline.filter(|at| at.saturating_add(OVERDUE) <= now) {
+                return Ok(format!(
+                    "the deadline of job {} passed {} s ago, and its result could not be asked for; whoever serves this \
+                     database asks for it when the broker is there",
+                    self.id,
+                    now.since(deadline).as_secs()
+                ));
+            }
+            let deadline = deadline.map(|at| at.saturating_add(OVERDUE));
+            next = deadline.unwrap_or_else(|| now.saturating_add(OVERDUE));
+        }
+    }
+
     /// The job as it was told last, or as it stands in the store.
     async fn current(&mut self) -> Result<Job, ClientError> {
         let told = self.seen.borrow_and_update().job.clone();
@@ -216,3 +247,6 @@ impl<S, C> Drop for JobHandle<S, C> {
 }
 
 const EVENTS_AT_ONCE: u32 = 1000;
+
+/// Longer than it takes to find out that the broker is gone, and to ask anew.
+const OVERDUE: Duration = Duration::from_secs(30);

@@ -53,6 +53,7 @@ impl<'a> Follower<'a> {
         patience: Duration,
     ) -> Result<Ending, ClientError> {
         let mut last = handle.job().await?;
+        let watch = client.job(handle.id()).await?;
         let mut link = Link::default();
         let mut unsent_since = SystemClock.now();
         let ending = loop {
@@ -78,6 +79,7 @@ impl<'a> Follower<'a> {
                 },
                 line = self.questions.line() => self.questions.answer(&line, handle, self.out).await?,
                 reason = client.unreachable() => break Ending::Unreachable(reason),
+                reason = watch.overdue() => break Ending::Unreachable(reason?),
                 signal = signals.next() => break Ending::Stopped(signal),
                 () = stuck => {
                     unsent_since = Timestamp::MAX;
