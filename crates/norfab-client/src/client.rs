@@ -167,7 +167,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// is, later: see [`job`](Self::job)). A job that fails is no error but an [`Outcome`].
     pub async fn run_job(&self, job: NewJob) -> Result<Outcome, ClientError> {
         let mut handle = self.submit_job(job).await?;
-        let watch = self.handle(handle.id());
+        let watch = JobHandle::new(handle.id().clone(), Arc::clone(&self.core.shared));
         tokio::select! {
             outcome = handle.outcome() => outcome,
             reason = watch.overdue() => Err(ClientError::Unreachable { reason: reason? }),

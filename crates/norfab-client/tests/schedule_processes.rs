@@ -42,7 +42,7 @@ impl ScriptedFabric {
     }
 
     fn reply(&self, job: &JobId, kind: ReplyKind) {
-        self.say.send(Inbound::Reply(Reply { job: job.clone(), kind })).expect("the other end is here");
+        self.say.send(Inbound::Reply(Reply::new(job.clone(), kind))).expect("the other end is here");
     }
 
     /// Ends a job when its task is over.
@@ -51,7 +51,7 @@ impl ScriptedFabric {
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(2500)).await;
             // The dispatcher may have stopped; then the result is asked for at the next start.
-            let _ = say.send(Inbound::Reply(Reply { job, kind: result() }));
+            let _ = say.send(Inbound::Reply(Reply::new(job, result())));
         });
     }
 }

@@ -141,7 +141,10 @@ pub(super) async fn a_claim_that_was_taken_back_is_as_if_never_made(database: &i
     claim(&store, at(5), &uuid).await;
     store.job_unclaim(at(6), std::slice::from_ref(&uuid)).await.expect("the claim is taken back");
     let again = find(&store, &uuid).await;
-    assert_eq!((again.status, again.posts_sent, again.dispatch_target), (JobStatus::New, 1, Some(Workers::One("w7".to_owned()))));
+    assert_eq!(
+        (again.status, again.posts_sent, again.dispatch_target),
+        (JobStatus::New, 1, Some(Workers::One("w7".to_owned())))
+    );
     claim(&store, at(7), &uuid).await;
 }
 
