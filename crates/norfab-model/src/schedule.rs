@@ -60,6 +60,9 @@ pub struct Schedule {
     /// stays while the schedule is paused or disabled; None when nothing is left.
     #[serde(flatten, serialize_with = "cursor_columns")]
     pub next: Option<Upcoming>,
+    /// Up to this instant everything is decided, it included: the newest occurrence that was, or the instant behind which
+    /// a call put the cursor, and never before the creation. It never goes back; the cursor does, with the clock.
+    pub decided_until: Timestamp,
     /// The last occurrence that became a NEW job.
     pub last_run_at: Option<Timestamp>,
     /// Where it stands.
@@ -112,7 +115,7 @@ pub struct ScheduleCounters {
     pub overlap_skips: u64,
     /// Occurrences that another one stood for.
     pub coalesced_runs: u64,
-    /// Occurrences that a resume or an update left behind, and those that had their job already.
+    /// Occurrences that a resume or an update left behind, and those that were decided before the clock went back.
     pub passed_over: u64,
 }
 

@@ -71,6 +71,7 @@ async fn what_cannot_be_read_is_switched_off() {
         ("next_due_at = x'00'", "its next_due_at is no number of seconds"),
         ("next_due_at = next_due_at * 1000", "its next_due_at is no date of this calendar"),
         ("next_due_at = 9e999", "its next_due_at is no "),
+        ("decided_until = 'once'", "its decided_until is no number of seconds"),
         ("created_at = 'once'", "its created_at is no number of seconds"),
         ("deleted_at = 'once'", "its deleted_at"),
         ("deleted_at = 5.0", "its deleted_at is given while it is ACTIVE"),

@@ -8,8 +8,8 @@ use norfab_model::{
 
 use super::Database;
 use super::support::{
-    START, add_schedule, at, claim, detail, every, find, json, limits, messages, pass, result, schedule, tell, trigger,
-    valid_schedule,
+    MICRO, START, add_schedule, at, claim, detail, every, find, json, limits, messages, pass, result, schedule, tell,
+    trigger, valid_schedule,
 };
 
 pub(super) async fn a_schedule_comes_back_to_the_letter(database: &impl Database) {
@@ -127,6 +127,24 @@ pub(super) async fn a_change_of_timing_moves_the_cursor_at_once(database: &impl 
     assert_eq!((changed.kwargs.as_str(), changed.args.as_str()), (r#"{"b":2}"#, "[3]"));
     let stale = store.schedule_update(at(76), &id, &patch, &limits()).await;
     assert!(matches!(stale, Err(ScheduleError::Stale { expected: 2, actual: 3, .. })));
+}
+
+pub(super) async fn a_call_that_waited_for_its_turn_moves_nothing_back(database: &impl Database) {
+    let store = database.open().await;
+    let id = add_schedule(&store, START, every(60)).await.uuid;
+    store.schedule_run_now(at(58), &id, Overlap::Respect, &limits()).await.expect("nothing runs");
+    let skipped = pass(&store, at(60)).await.outcomes.remove(0).outcome;
+    assert_eq!((skipped.created, skipped.skipped), (0, 1));
+    store.job_expire_due(at(10_000), &Scope::All).await.expect("it ends");
+    let late = at(60).saturating_sub(MICRO);
+    let patch = SchedulePatch { end_at: Patch::Set(at(600)), ..SchedulePatch::default() };
+    let updated = store.schedule_update(late, &id, &patch, &limits()).await.expect("updated");
+    assert_eq!((updated.schedule.next.map(|next| next.due), updated.passed_over), (Some(at(120)), 0));
+    assert_eq!(schedule(&store, &id).await, updated.schedule);
+    store.schedule_pause(late, &id).await.expect("it is active");
+    let resumed = store.schedule_resume(late, &id, &limits()).await.expect("it is paused");
+    assert_eq!((resumed.schedule.next.map(|next| next.due), resumed.passed_over), (Some(at(120)), 0));
+    assert_eq!(pass(&store, at(61)).await.outcomes, [], "what was decided is decided");
 }
 
 pub(super) async fn what_is_deleted_is_history(database: &impl Database) {
