@@ -229,12 +229,20 @@ async fn run_by_hand() {
 async fn a_task_is_looked_for_before() {
     let site = Site::start().await;
     let line = ["schedule", "create", "clock", "nobody", "echo", "--every", "5m", "--verify"];
-    site.run(&line).await.fails(1, "no worker of service \"nobody\" told its tasks");
+    site.run(&line).await.fails(1, "the workers of service \"nobody\" did not tell their tasks");
     let nobody = common::Nobody::listens();
     let unreached = [&line[..], &["--connect-timeout", "1"]].concat();
     let ended = common::end(&mut common::at(site.folder.path(), &nobody.endpoint(), &unreached)).await;
     ended.fails(5, "the fabric was not reached");
+    let named = |task| ["schedule", "create", "clock", "demo", task, "--every", "5m", "--verify"];
+    site.run(&named("nosuch")).await.fails(4, "has no task \"nosuch\"");
+    let elsewhere = [&named("echo")[..], &["--workers", "demo-worker-1", "--workers", "demo-worker-9"]].concat();
+    site.run(&elsewhere).await.fails(1, "the workers demo-worker-9 of service \"demo\" did not tell their tasks");
     site.run(&["schedule", "show", "clock"]).await.fails(4, "there is no schedule \"clock\"");
+    site.run(&[&named("echo")[..], &["--workers", "demo-worker-1"]].concat()).await.exits(0);
+    // Only who was named was asked.
+    let asked = |worker: &str| site.fabric.executions().iter().filter(|done| done.worker == worker).count();
+    assert_eq!((asked("demo-worker-1"), asked("demo-worker-2")), (3, 1));
 }
 
 #[cfg(unix)]

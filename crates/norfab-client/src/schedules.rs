@@ -1,15 +1,16 @@
 //! Schedules: rules that make a job again and again. What a call may do and what it makes of the schedule is decided in
 //! the model, within the store's transaction; here it is checked, handed over and told to the dispatcher.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use norfab_model::{
-    Broker, Clock, Managed, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError, ScheduleFilter,
-    ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleWarning, Store, Timestamp, Upcoming,
+    Broker, Clock, Json, Managed, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError,
+    ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleWarning, Store,
+    Timestamp, Upcoming, Workers,
 };
 use serde::Serialize;
 
-use crate::{Client, ClientError, JobHandle, Outcome, WorkerResult};
+use crate::{Client, ClientError, JobHandle, Outcome, Results, WorkerResult};
 
 /// A schedule that was created.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -149,34 +150,27 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         Ok(handle)
     }
 
-    /// Asks the live workers of a service, by an ordinary `list_tasks` job, whether they have a task.
+    /// Asks workers of a service, by an ordinary `list_tasks` job, whether they have a task that is meant for `workers`:
+    /// those that are named, each of which must have it; of all that answer each for [`Workers::All`], and one of them for
+    /// [`Workers::Any`].
     ///
     /// # Errors
-    /// [`ClientError::UnknownTask`] when a worker that answered has not; [`ClientError::Unverified`] when none answered.
-    pub async fn verify_task(&self, service: &str, task: &str) -> Result<(), ClientError> {
-        let question =
-            NewJob::new(service, "list_tasks").kwargs(serde_json::json!({"brief": true})).timeout(VERIFY_TIMEOUT);
+    /// [`ClientError::UnknownTask`] when a worker has not got it; [`ClientError::Unverified`] when none answered, or not
+    /// each of those that are named.
+    pub async fn verify_task(&self, service: &str, task: &str, workers: &Workers) -> Result<(), ClientError> {
+        // Who `any` turns out to be at a job is another one each time.
+        let asked = if *workers == Workers::Any { Workers::All } else { workers.clone() };
+        let question = NewJob::new(service, "list_tasks")
+            .workers(asked)
+            .kwargs(serde_json::json!({"brief": true}))
+            .timeout(VERIFY_TIMEOUT);
         let results = match self.run_job(question).await? {
-            Outcome::Completed { results } => results,
-            _ => return Err(ClientError::Unverified { service: service.to_owned() }),
-        };
-        let mut answered = false;
-        for (worker, raw) in &results {
-            let Some(tasks) =
-                WorkerResult::read(raw).ok().filter(|result| !result.failed).and_then(|result| task_names(&result))
-            else {
-                continue;
-            };
-            answered = true;
-            if !tasks.contains(task) {
-                return Err(ClientError::UnknownTask {
-                    service: service.to_owned(),
-                    task: task.to_owned(),
-                    worker: worker.clone(),
-                });
+            Outcome::Completed { results } | Outcome::Failed { results, .. } | Outcome::Stale { results, .. } => {
+                results
             }
-        }
-        if answered { Ok(()) } else { Err(ClientError::Unverified { service: service.to_owned() }) }
+            Outcome::Cancelled | Outcome::Missed => Results::new(),
+        };
+        judge(service, task, workers, &results)
     }
 
     async fn schedule_id(&self, key: &ScheduleKey) -> Result<ScheduleId, ClientError> {
@@ -194,7 +188,78 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     }
 }
 
-/// The names in a worker's answer to a brief `list_tasks`.
-fn task_names(result: &WorkerResult) -> Option<BTreeSet<String>> {
-    result.result.to().ok()
+/// Whether workers that told their tasks have one of them.
+fn judge(service: &str, task: &str, workers: &Workers, results: &Results) -> Result<(), ClientError> {
+    let answers: BTreeMap<&str, BTreeSet<String>> =
+        results.iter().filter_map(|(worker, raw)| Some((worker.as_str(), task_names(raw)?))).collect();
+    let silent: Vec<String> = workers
+        .names()
+        .unwrap_or_default()
+        .iter()
+        .filter(|name| !answers.contains_key(name.as_str()))
+        .cloned()
+        .collect();
+    let lacking = answers.iter().find(|(_, tasks)| !tasks.contains(task)).map(|(worker, _)| (*worker).to_owned());
+    let is_enough = *workers == Workers::Any && answers.values().any(|tasks| tasks.contains(task));
+    match lacking {
+        Some(worker) if !is_enough => {
+            Err(ClientError::UnknownTask { service: service.to_owned(), task: task.to_owned(), worker })
+        }
+        _ if answers.is_empty() || !silent.is_empty() => {
+            Err(ClientError::Unverified { service: service.to_owned(), workers: silent })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The names in a worker's answer to a brief `list_tasks`; None when it is no such answer.
+fn task_names(raw: &Json) -> Option<BTreeSet<String>> {
+    WorkerResult::read(raw).ok().filter(|result| !result.failed)?.result.to().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const HAS: &str = "list_tasks, reboot";
+    const LACKS: &str = "list_tasks";
+    const FAILS: &str = "";
+
+    /// What comes of these answers: of workers w1, w2 and so on, each the tasks that it has.
+    #[track_caller]
+    fn check(workers: Workers, answers: &[&str], expected: &str) {
+        let answer = |tasks: &str| match tasks {
+            FAILS => json!({"failed": true, "result": null}),
+            tasks => json!({"result": tasks.split(", ").collect::<Vec<_>>()}),
+        };
+        let results = answers.iter().zip(1..).map(|(tasks, n)| (format!("w{n}"), answer(tasks).into())).collect();
+        let told = match judge("demo", "reboot", &workers, &results) {
+            Ok(()) => "ok".to_owned(),
+            Err(ClientError::UnknownTask { worker, .. }) => format!("{worker} lacks it"),
+            Err(ClientError::Unverified { workers, .. }) => format!("silent: {}", workers.join(" ")),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(told, expected, "{workers} {answers:?}");
+    }
+
+    #[test]
+    fn who_must_have_a_task_depends_on_whom_it_is_for() {
+        let named = |names: &[&str]| Workers::List(names.iter().map(|name| (*name).to_owned()).collect());
+        check(Workers::All, &[HAS, HAS], "ok");
+        check(Workers::All, &[HAS, FAILS], "ok");
+        check(Workers::All, &[HAS, LACKS], "w2 lacks it");
+        check(Workers::All, &[FAILS], "silent: ");
+        check(Workers::All, &[], "silent: ");
+        check(Workers::Any, &[LACKS, HAS, FAILS], "ok");
+        check(Workers::Any, &[LACKS, FAILS], "w1 lacks it");
+        check(Workers::Any, &[FAILS], "silent: ");
+        check(Workers::One("w1".to_owned()), &[HAS], "ok");
+        check(Workers::One("w1".to_owned()), &[LACKS], "w1 lacks it");
+        check(Workers::One("w9".to_owned()), &[], "silent: w9");
+        check(named(&["w1", "w2"]), &[HAS, HAS], "ok");
+        check(named(&["w1", "w2"]), &[HAS, FAILS], "silent: w2");
+        check(named(&["w1", "w2", "w3"]), &[HAS, FAILS, LACKS], "w3 lacks it");
+    }
 }

@@ -277,6 +277,31 @@ async fn limits_are_the_callers() {
     client.shutdown().await;
 }
 
+#[tokio::test]
+async fn a_task_is_looked_for_at_those_it_is_for() {
+    let bench = Bench::start().await;
+    let client = bench.client(Role::Owner).await;
+    let named = |names: &[&str]| Workers::List(names.iter().map(|name| (*name).to_owned()).collect());
+    let first = || Workers::One("demo-worker-1".to_owned());
+    for workers in [Workers::All, Workers::Any, first(), named(&["demo-worker-1", "demo-worker-2"])] {
+        let before = bench.fabric.executions().len();
+        within(client.verify_task("demo", "echo", &workers)).await.expect("they have it");
+        let asked = if workers == first() { 1 } else { 2 };
+        assert_eq!(bench.fabric.executions().len() - before, asked, "{workers}");
+        let unknown = within(client.verify_task("demo", "nosuch", &workers)).await;
+        assert!(matches!(unknown, Err(ClientError::UnknownTask { .. })), "{workers}: {unknown:?}");
+    }
+    for workers in [named(&["demo-worker-1", "demo-worker-9"]), Workers::One("demo-worker-9".to_owned())] {
+        match within(client.verify_task("demo", "echo", &workers)).await {
+            Err(ClientError::Unverified { workers, .. }) => assert_eq!(workers, ["demo-worker-9"]),
+            other => panic!("{other:?}"),
+        }
+    }
+    let nobody = within(client.verify_task("nobody", "echo", &Workers::All)).await;
+    assert!(matches!(nobody, Err(ClientError::Unverified { workers, .. }) if workers.is_empty()));
+    client.shutdown().await;
+}
+
 /// Builds a client of a folder and returns what is wrong with it.
 async fn refused(folder: &Path, role: Role) -> String {
     let built = Client::builder().folder(folder).role(role).build().await;

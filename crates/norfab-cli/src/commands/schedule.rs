@@ -211,7 +211,7 @@ async fn verify(client: &Client, new: &NewSchedule, signals: &mut Signals) -> Re
     /// How long a question that failed may take to be explained.
     const EXPLANATION: Duration = Duration::from_millis(500);
     let verified = tokio::select! {
-        verified = client.verify_task(&new.service, &new.task) => verified,
+        verified = client.verify_task(&new.service, &new.task, &new.workers) => verified,
         reason = client.unreachable() => Err(ClientError::Unreachable { reason }),
         signal = signals.next() => return Err(Failure::Interrupted(signal)),
     };
