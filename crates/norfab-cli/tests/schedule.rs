@@ -206,6 +206,52 @@ async fn bad_input() {
 }
 
 #[tokio::test]
+async fn what_the_inventory_forbids_is_refused() {
+    let site = Site::start().await;
+    let inventory = |text: &str| {
+        let path = site.folder.path().join("inventory.yaml");
+        std::fs::write(path, format!("broker: {{endpoint: 'tcp://h:1', zmq_auth: false}}\n{text}")).expect("written");
+    };
+    inventory("scheduler: {forbidden_tasks: ['*:echo']}");
+    let create = [&CREATE[..], &["--every", "1s"]].concat();
+    site.run(&create).await.fails_in_json(2, "usage", "is forbidden by the pattern \"*:echo\"");
+    assert!(!site.database().exists());
+    site.run(&["job", "run", "demo", "echo"]).await.fails(2, "is forbidden");
+    // What was saved before is looked at again.
+    inventory("");
+    let allowed = site.clock(&["--every", "1h"]).await;
+    inventory("scheduler: {forbidden_tasks: ['other:*', 'demo:echo']}");
+    site.run(&["schedule", "run-now", "clock"]).await.fails(2, "is forbidden by the pattern \"demo:echo\"");
+    site.run(&["schedule", "update", "clock", "--every", "2h"]).await.fails(2, "is forbidden");
+    assert_eq!(site.told(&["show", "clock"]).await["revision"], allowed["revision"]);
+    for (section, part) in [
+        ("scheduler: {forbidden_tasks: echo}", "must be a list of texts SERVICE:TASK"),
+        ("scheduler: {forbidden_tasks: [echo]}", "\"echo\" of forbidden_tasks is no pattern"),
+    ] {
+        inventory(section);
+        site.run(&["schedule", "create", "other", "demo", "echo", "--every", "5m"]).await.fails(1, part);
+        site.run(&["schedule", "pause", "clock"]).await.fails(1, part);
+        site.run(&["run"]).await.fails(1, part);
+        site.run(&["schedule", "show", "clock"]).await.exits(0);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_owner_switches_off_what_the_inventory_forbids() {
+    let site = Site::start().await;
+    site.clock(&["--every", "1s"]).await;
+    let inventory = "broker: {endpoint: 'tcp://h:1', zmq_auth: false}\nscheduler: {forbidden_tasks: ['demo:echo']}";
+    std::fs::write(site.folder.path().join("inventory.yaml"), inventory).expect("written");
+    let mut owner = common::Owner::start(&site).await;
+    owner.wait_for("Disabled a schedule: task \"echo\" of service \"demo\" is forbidden").await;
+    owner.stop().await.exits(0);
+    let off = site.told(&["show", "clock"]).await;
+    assert_eq!((&off["state"], &off["total_runs"]), (&json!("DISABLED"), &json!(0)), "{off}");
+    assert_eq!(site.fabric.executions().len(), 0);
+}
+
+#[tokio::test]
 async fn run_by_hand() {
     let site = Site::start().await;
     site.clock(&["--every", "1h", "-k", "n=7", "--workers", "any"]).await;

@@ -30,7 +30,7 @@ pub use clock::SystemClock;
 pub use database::{inspect_database, migrate_database};
 pub use error::ClientError;
 pub use handle::{JobHandle, Outcome, Update};
-pub use inventory::{BrokerAddress, InventoryError, Security, read_inventory};
+pub use inventory::{BrokerAddress, InventoryError, Security, read_forbidden_tasks, read_inventory};
 pub use owner::{Dispatching, Holder, HolderKind, dispatching};
 pub use result::WorkerResult;
 pub use schedules::Created;

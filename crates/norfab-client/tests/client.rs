@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientBuilder, ClientError, Clock, HolderKind, JobFilter, JobId, JobStatus, Json, Limits, NewJob, Outcome,
-    Role, Security, StoreError, StoreOpenError, SystemClock, Timestamp, Update, WorkerResult, Workers,
+    Client, ClientBuilder, ClientError, Clock, Config, HolderKind, Interval, JobFilter, JobId, JobStatus, Json, Limits,
+    NewJob, NewSchedule, Outcome, Role, Security, StoreError, StoreOpenError, SystemClock, Timestamp, Update,
+    WorkerResult, Workers,
 };
 use norfab_loopback::{Loopback, LoopbackConfig};
 use serde_json::json;
@@ -299,6 +300,24 @@ async fn a_task_is_looked_for_at_those_it_is_for() {
     }
     let nobody = within(client.verify_task("nobody", "echo", &Workers::All)).await;
     assert!(matches!(nobody, Err(ClientError::Unverified { workers, .. }) if workers.is_empty()));
+    client.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_dispatcher_told_to_do_nothing_at_a_time_does_one_thing() {
+    let bench = Bench::start().await;
+    let nothing =
+        Config { window: 0, poll_batch: 0, reply_batch: 0, catch_up_limit: 0, schedule_batch: 0, ..Config::default() };
+    let client = bench.builder().dispatch(nothing).build().await.expect("opens");
+    let every = NewSchedule::new("demo", "echo", Interval::new(1).expect("an interval"));
+    let key = client.create_job_schedule(every).await.expect("created").schedule.uuid.into();
+    within(async {
+        while client.get_job_schedule(&key).await.expect("there").view.schedule.counters.total_runs == 0 {
+            let outcome = client.run_job(echo()).await.expect("runs");
+            assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+        }
+    })
+    .await;
     client.shutdown().await;
 }
 

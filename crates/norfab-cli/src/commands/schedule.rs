@@ -53,7 +53,7 @@ pub(crate) async fn create(
 ) -> Result<Verdict, Failure> {
     let is_verified = args.verify;
     let new = new_schedule(args, signals).await?;
-    Limits::default().check_schedule(SystemClock.now(), new.clone()).map_err(ClientError::from)?;
+    site.limits()?.check_schedule(SystemClock.now(), new.clone()).map_err(ClientError::from)?;
     let client = site.open(if is_verified { Role::Guest } else { Role::Beside }).await?;
     let created = async {
         if is_verified {
