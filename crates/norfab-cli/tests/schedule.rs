@@ -87,11 +87,22 @@ async fn previewed() {
     let rule = ["preview", "--every", "1w", "--start-at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z"];
     let shown = site.told(&[&rule[..], &["-n", "2"]].concat()).await;
     assert_eq!(shown, json!({"occurrences": [{"at": "2026-01-08T00:00:00Z"}, {"at": "2026-01-15T00:00:00Z"}]}));
+    // Asked for the past, it is as if it had been created then.
+    let rule = ["preview", "--every", "1h", "--end-at", "2026-01-01T02:00:00Z", "--from", "2026-01-01T00:30:00Z"];
+    let shown = site.told(&rule).await;
+    assert_eq!(shown, json!({"occurrences": [{"at": "2026-01-01T01:30:00Z"}]}));
     assert_eq!(std::fs::read_dir(site.folder.path()).expect("reads").count(), 0);
     site.run(&["schedule", "preview", "clock"]).await.fails(4, "there is no job database");
     let created = site.clock(&["--every", "5m"]).await;
     let shown = site.told(&["preview", "clock", "--from", created["created_at"].as_str().expect("text")]).await;
     assert_eq!(shown["occurrences"], created["occurrences"]);
+    // Nothing ran before its creation.
+    let shown = site.told(&["preview", "clock", "--from", "2026-01-01T00:00:00Z"]).await;
+    assert_eq!(shown["occurrences"], created["occurrences"]);
+    site.told(&["update", "clock", "--every", "7m"]).await;
+    let (shown, updated) =
+        (site.told(&["preview", "clock", "--from", "2026-01-01T00:00:00Z"]).await, site.told(&["show", "clock"]).await);
+    assert_eq!(shown["occurrences"][0]["at"], updated["next_run_at"]);
     site.run(&["schedule", "preview", "clock", "--jitter", "5"]).await.fails(2, "--every");
     site.run(&["schedule", "preview"]).await.exits(2);
     site.run(&["schedule", "preview", "clock", "--every", "5m"]).await.exits(2);

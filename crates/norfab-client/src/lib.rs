@@ -33,7 +33,7 @@ pub use handle::{JobHandle, Outcome, Update};
 pub use inventory::{BrokerAddress, InventoryError, Security, read_forbidden_tasks, read_inventory};
 pub use owner::{Dispatching, Holder, HolderKind, dispatching};
 pub use result::WorkerResult;
-pub use schedules::Created;
+pub use schedules::{Created, Preview, preview_new};
 
 pub use norfab_dispatch::{Config, Health, LinkState, ManualClock, Ports};
 pub use norfab_model::{

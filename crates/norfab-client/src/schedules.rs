@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use norfab_model::{
-    Broker, Clock, Json, Managed, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError,
+    Broker, Clock, Json, Limits, Managed, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError,
     ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleWarning, Store,
     Timestamp, Upcoming, Workers,
 };
@@ -27,6 +27,27 @@ fn texts<S: serde::Serializer>(warnings: &[ScheduleWarning], serializer: S) -> R
     serializer.collect_seq(warnings.iter().map(ToString::to_string))
 }
 
+/// The instants of a schedule, or of a rule that is none yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// The schedule; of a rule, the one that it would be.
+    pub schedule: Schedule,
+    /// Its occurrences. Of a rule, each is shown as due at its nominal instant: what the jitter makes of it hangs on the
+    /// identity that the schedule will have.
+    pub next: Vec<Upcoming>,
+}
+
+/// Checks a new schedule and shows its first instants, at most 1,000, as if it were created at `from`.
+///
+/// # Errors
+/// [`ClientError::Invalid`].
+pub fn preview_new(limits: &Limits, new: NewSchedule, from: Timestamp, count: usize) -> Result<Preview, ClientError> {
+    let schedule = limits.check_schedule(from, new)?.schedule().clone();
+    let nominal = |one: Upcoming| Upcoming { due: one.occurrence, ..one };
+    let next = schedule.preview(from).take(count.min(LONGEST_PREVIEW)).map(nominal).collect();
+    Ok(Preview { schedule, next })
+}
+
 /// The most instants that a preview shows.
 const LONGEST_PREVIEW: usize = 1000;
 
@@ -47,28 +68,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         Ok(Created { schedule, warnings })
     }
 
-    /// Checks a new schedule and shows its next instants, without creating it.
-    ///
-    /// # Errors
-    /// [`ClientError::Invalid`].
-    pub fn preview_new(&self, new: NewSchedule, from: Timestamp, count: usize) -> Result<Vec<Upcoming>, ClientError> {
-        let valid = self.limits().check_schedule(self.clock().now(), new)?;
-        Ok(valid.schedule().preview(from).take(count.min(LONGEST_PREVIEW)).collect())
-    }
-
     /// The instants of a schedule after `from`, at most 1,000: by the very function that makes the jobs, so that what is
-    /// shown is what runs.
+    /// shown is what runs, and what ran. None: those that are to come. See [`Schedule::outlook`].
     ///
     /// # Errors
     /// [`ClientError::Schedule`] with [`ScheduleError::Unknown`].
     pub async fn preview(
         &self,
         key: &ScheduleKey,
-        from: Timestamp,
+        from: Option<Timestamp>,
         count: usize,
-    ) -> Result<Vec<Upcoming>, ClientError> {
-        let detail = self.get_job_schedule(key).await?;
-        Ok(detail.view.schedule.preview(from).take(count.min(LONGEST_PREVIEW)).collect())
+    ) -> Result<Preview, ClientError> {
+        let found = self.store().schedule_find(key).await?.ok_or_else(|| ScheduleError::Unknown(key.clone()))?;
+        let (schedule, now) = (found.schedule, self.clock().now());
+        let next = schedule.outlook(now, from.unwrap_or(now)).take(count.min(LONGEST_PREVIEW)).collect();
+        Ok(Preview { schedule, next })
     }
 
     /// A page of the schedules that are not deleted, in the order of their creation.

@@ -11,6 +11,8 @@ mod policy;
 mod state;
 mod warning;
 
+use std::time::Duration;
+
 use serde::ser::{Serialize, Serializer};
 
 pub use error::ScheduleError;
@@ -221,7 +223,7 @@ impl Schedule {
             return occurrence;
         }
         let next = self.occurrences().next_after(occurrence);
-        let before_next = next.map(|next| next.saturating_sub(std::time::Duration::from_micros(1)));
+        let before_next = next.map(|next| next.saturating_sub(Duration::from_micros(1)));
         let latest = before_next.into_iter().chain(self.end_at).min().unwrap_or(Timestamp::MAX);
         occurrence.saturating_add(delay).min(latest).max(occurrence)
     }
@@ -238,10 +240,25 @@ impl Schedule {
         self.occurrences().next_after(instant).map(|at| self.upcoming(at))
     }
 
-    /// The occurrences after an instant, in order: what will become jobs if nothing keeps it from that. It ends with
-    /// the schedule's bounds, else at the end of the calendar.
+    /// The occurrences after an instant, in order, by its rule alone. It ends with the schedule's bounds, else at the end
+    /// of the calendar.
     pub fn preview(&self, after: Timestamp) -> impl Iterator<Item = Upcoming> + '_ {
         self.occurrences().after(after).map(|at| self.upcoming(at))
+    }
+
+    /// The occurrences after an instant as they come and as they were, in order. From `now` on these are the ones that are
+    /// not decided, in the past those since its creation; of one that was changed since, those since the last change of
+    /// its row, as the grid may have been another one before.
+    pub fn outlook(&self, now: Timestamp, after: Timestamp) -> impl Iterator<Item = Upcoming> + '_ {
+        let grid_since = if self.revision == 1 { self.created_at } else { self.updated_at };
+        // Without a cursor nothing is to come.
+        let (after, last) = match self.next {
+            Some(_) if after < now => (after.max(grid_since), Timestamp::MAX),
+            Some(next) => (after.max(next.occurrence.saturating_sub(Duration::from_micros(1))), Timestamp::MAX),
+            None if after < now => (after.max(grid_since), self.decided_until),
+            None => (after, after),
+        };
+        self.preview(after).take_while(move |one| one.occurrence <= last)
     }
 
     /// What is allowed and still hardly meant.

@@ -166,7 +166,7 @@ pub(crate) struct PreviewArgs {
     /// The rule's bounds.
     #[command(flatten)]
     pub(crate) bounds: BoundsArgs,
-    /// Only instants after this time; without it, after now
+    /// Only instants after this time, at which a rule counts as created; without it, after now
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse, allow_negative_numbers = true)]
     pub(crate) from: Option<Timestamp>,
     /// How many at the most

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientError, Clock, Created, Limits, Managed, NewSchedule, Overlap, Patch, Role, ScheduleCursor,
-    ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SystemClock, Timestamp, Upcoming, Zone,
+    Client, ClientError, Clock, Created, Limits, Managed, NewSchedule, Overlap, Patch, Preview, Role, ScheduleCursor,
+    ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SystemClock, Timestamp, Upcoming, Zone, preview_new,
 };
 use serde::Serialize;
 
@@ -107,13 +107,13 @@ pub(crate) async fn show(site: &Site, args: KeyArgs, out: &Output) -> Result<Ver
 
 /// Shows the next instants of a schedule, or of a rule that is none yet.
 pub(crate) async fn preview(site: &Site, args: PreviewArgs, out: &Output) -> Result<Verdict, Failure> {
-    let from = args.from.unwrap_or_else(|| SystemClock.now());
     let count = usize::try_from(args.count).unwrap_or(usize::MAX);
     match (args.key, args.every) {
-        (Some(key), _) if args.bounds.is_empty() => preview_schedule(site, &key, from, count, out).await,
+        (Some(key), _) if args.bounds.is_empty() => preview_schedule(site, &key, args.from, count, out).await,
         (None, Some(every)) => {
             // The rule is looked at alone: what it runs does not matter.
-            preview_rule(args.bounds.onto(NewSchedule::new("any", "any", every)), from, count, out)
+            let new = args.bounds.onto(NewSchedule::new("any", "any", every));
+            preview_rule(new, args.from.unwrap_or_else(|| SystemClock.now()), count, out)
         }
         _ => Err(Failure::Usage(
             "--start-at, --end-at, --timezone and --jitter describe a new rule: give them with --every".to_owned(),
@@ -253,13 +253,12 @@ async fn patch(args: UpdateArgs, signals: &mut Signals) -> Result<SchedulePatch,
 async fn preview_schedule(
     site: &Site,
     key: &ScheduleKey,
-    from: Timestamp,
+    from: Option<Timestamp>,
     count: usize,
     out: &Output,
 ) -> Result<Verdict, Failure> {
     let client = site.open_existing(Role::ReadOnly).await?;
-    let schedule = client.get_job_schedule(key).await?.view.schedule;
-    let next = client.preview(&ScheduleKey::from(schedule.uuid.clone()), from, count).await?;
+    let Preview { schedule, next } = client.preview(key, from, count).await?;
     client.shutdown().await;
     tell_instants(&next, &Instants::of_schedule(&next), &schedule.timezone, out)?;
     if schedule.state != ScheduleState::Active {
@@ -269,11 +268,7 @@ async fn preview_schedule(
 }
 
 fn preview_rule(new: NewSchedule, from: Timestamp, count: usize, out: &Output) -> Result<Verdict, Failure> {
-    let valid = Limits::default().check_schedule(SystemClock.now(), new).map_err(ClientError::from)?;
-    let schedule = valid.schedule();
-    // What the jitter makes of an instant hangs on the identity that the schedule will have.
-    let nominal = |one: Upcoming| Upcoming { due: one.occurrence, ..one };
-    let next: Vec<_> = schedule.preview(from).take(count).map(nominal).collect();
+    let Preview { schedule, next } = preview_new(&Limits::default(), new, from, count)?;
     tell_instants(&next, &Instants::of_rule(&next), &schedule.timezone, out)?;
     if schedule.jitter_seconds > 0 {
         out.progress(&format!("each of them will be due up to {} s later", schedule.jitter_seconds));
