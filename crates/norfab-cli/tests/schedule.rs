@@ -271,7 +271,7 @@ async fn run_by_hand() {
     assert_eq!((&job["status"], &job["kwargs"]), (&json!("COMPLETED"), &json!({"n": 7})), "{job}");
     // Nobody sends the next one, so that it stays in the way of a third.
     let ended = site.run(&["--json", "schedule", "run-now", "clock"]).await;
-    assert!(ended.stderr.contains("`norfab run`"), "{ended:?}");
+    assert!(ended.stderr.contains("sent only if `norfab run` is started before its deadline"), "{ended:?}");
     let waiting = ended.exits(0).json();
     let refused = site.run(&["schedule", "run-now", "clock"]).await;
     refused.fails(3, waiting["uuid"].as_str().expect("text"));

@@ -286,6 +286,31 @@ async fn a_job_of_a_schedule_that_cannot_be_read_is_a_failed_run() {
 }
 
 #[tokio::test]
+async fn a_job_of_a_schedule_that_cannot_be_read_is_in_the_way() {
+    for (uuid, shown) in [("x'00ff'", "(\u{fffd})"), ("''", "()"), ("'a' || char(10) || 'b'", "(a b)"), ("NULL", "()")]
+    {
+        let database = Database::missing();
+        let store = database.open().await;
+        let id = schedules(&store, START, 1, 60).await.remove(0).uuid;
+        database
+            .execute(&format!(
+                "INSERT INTO jobs (uuid, service, task, status, received_timestamp, schedule_id)
+                 VALUES ({uuid}, 'dummy', 'echo', 'STARTED', '', '{id}')"
+            ))
+            .await;
+        match store.schedule_run_now(at(1), &id, Overlap::Respect, &LIMITS()).await {
+            Err(ScheduleError::Overlap { job, since, .. }) => {
+                assert_eq!((job.as_str(), since), (shown, START), "{uuid}")
+            }
+            other => panic!("{uuid}: {other:?}"),
+        }
+        let looked_at = pass(&store, 60).await.unwrap().outcomes.remove(0).outcome;
+        assert_eq!((looked_at.created, looked_at.skipped), (0, 1), "{uuid}: as a pass finds it");
+        store.close().await;
+    }
+}
+
+#[tokio::test]
 async fn corrupt_arguments_are_an_error_of_their_own() {
     let database = Database::missing();
     let store = database.open().await;

@@ -187,7 +187,7 @@ pub(super) fn tell_changed(job: &Job, out: &Output) -> Result<(), Failure> {
 }
 
 /// A delayed job needs somebody who sends it at its time.
-pub(super) fn tell_who_sends(site: &Site, out: &Output) -> Result<Verdict, Failure> {
+fn tell_who_sends(site: &Site, out: &Output) -> Result<Verdict, Failure> {
     site.tell_who_serves("the job is sent only if `norfab run` is running at its time, or is started later", out)?;
     Ok(Verdict::Done)
 }

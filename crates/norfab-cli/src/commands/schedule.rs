@@ -8,7 +8,7 @@ use norfab_client::{
 };
 use serde::Serialize;
 
-use super::job::{new_job, tell_changed, tell_who_sends, texts, wait};
+use super::job::{new_job, tell_changed, texts, wait};
 use super::{Site, Verdict};
 use crate::args::{CreateArgs, KeyArgs, OrNone, PreviewArgs, RunNowArgs, SchedulesArgs, UpdateArgs};
 use crate::failure::Failure;
@@ -186,7 +186,8 @@ pub(crate) async fn run_now(
     let job = client.run_job_schedule_now(&args.key, overlap).await?.job().await?;
     client.shutdown().await;
     tell_changed(&job, out)?;
-    tell_who_sends(site, out)
+    site.tell_who_serves("the job is sent only if `norfab run` is started before its deadline", out)?;
+    Ok(Verdict::Done)
 }
 
 async fn new_schedule(args: CreateArgs, signals: &mut Signals) -> Result<NewSchedule, Failure> {

@@ -81,8 +81,9 @@ impl Schedule {
     /// passed over. A DISABLED one must pass the same checks as a new one (except for its arguments), and loses its
     /// `last_error`.
     ///
-    /// # Errors [`ScheduleError::Refused`] when it is COMPLETED, [`ScheduleError::Invalid`] when it was DISABLED and
-    /// is not valid any more, [`ScheduleError::Deleted`].
+    /// # Errors
+    /// [`ScheduleError::Refused`] when it is COMPLETED, [`ScheduleError::Invalid`] when it was DISABLED and is not valid
+    /// any more, [`ScheduleError::Deleted`].
     pub fn resume(&self, now: Timestamp, limits: &Limits) -> Result<Managed, ScheduleError> {
         if self.permit(ScheduleCall::Resume)? == Verdict::NoChange {
             return Ok(self.unchanged());
@@ -156,8 +157,8 @@ impl Schedule {
     /// Makes a job at once, beside the cadence. `active` are its unfinished jobs, the one that is longest under way
     /// first; as many as `max_instances` are enough.
     ///
-    /// # Errors [`ScheduleError::Overlap`] when its overlap policy has no room and is to be respected,
-    /// [`ScheduleError::Refused`] when it is COMPLETED or DISABLED, [`ScheduleError::Invalid`] when its task is
+    /// # Errors
+    /// [`ScheduleError::Overlap`] when its overlap policy has no room and is to be respected, [`ScheduleError::Refused`] when it is COMPLETED or DISABLED, [`ScheduleError::Invalid`] when its task is
     /// forbidden by now, [`ScheduleError::Deleted`].
     pub fn run_now(
         &self,
