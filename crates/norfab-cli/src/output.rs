@@ -19,7 +19,7 @@ use tracing_subscriber::fmt::MakeWriter;
 pub(crate) use job::{added, detail, event_line, job_list, results, status_line};
 pub(crate) use moment::{Moments, elapsed};
 pub(crate) use pretty::plain;
-pub(crate) use schedule::{managed, occurrences, schedule_created, schedule_detail, schedule_list};
+pub(crate) use schedule::{deleted_list, managed, occurrences, schedule_created, schedule_detail, schedule_list};
 pub(crate) use table::{Room, workers as worker_table};
 pub(crate) use tint::{Stream, Tint, of_state, of_status};
 

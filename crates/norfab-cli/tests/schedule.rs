@@ -135,8 +135,17 @@ async fn paused_resumed_switched_off_and_deleted() {
     let uuid = created["uuid"].as_str().expect("text");
     assert_eq!(site.told(&["show", uuid]).await["deleted_at"], deleted["deleted_at"]);
     site.run(&["--json", "schedule", "resume", uuid]).await.fails_in_json(4, "not_found", "was deleted at");
+    let history = site.told(&["list", "--deleted"]).await;
+    assert_eq!(history["schedules"][0]["uuid"], created["uuid"], "{history}");
+    let listed = site.run(&["schedule", "list", "--deleted"]).await;
+    assert!(listed.stdout.contains(uuid) && listed.stdout.contains("demo:echo"), "{listed:?}");
+    let jobs = site.run(&["job", "list", "--schedule", "clock"]).await;
+    jobs.fails(4, "there is no schedule \"clock\"").fails(4, "norfab schedule list --deleted");
+    site.run(&["job", "list", "--schedule", uuid]).await.exits(0);
     // The name is free.
     assert_ne!(site.clock(&["--every", "1h"]).await["uuid"], created["uuid"]);
+    let deleted = site.run(&["schedule", "delete", "clock"]).await;
+    assert!(deleted.exits(0).stderr.contains("norfab job list --schedule "), "{deleted:?}");
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub use schedules::{Created, Preview, preview_new};
 pub use norfab_dispatch::{Config, Health, LinkState, ManualClock, Ports};
 pub use norfab_model::{
     ActiveJob, Broker, Clock, Coalesce, InputRequest, Interval, Job, JobCursor, JobDetail, JobEvent, JobFilter, JobId,
-    JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Managed, NewJob, NewSchedule, Origin, Overlap,
+    JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Listed, Managed, NewJob, NewSchedule, Origin, Overlap,
     OverlapPolicy, Patch, Results, RunNow, Schedule, ScheduleCounters, ScheduleCursor, ScheduleDetail, ScheduleError,
     ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleState, ScheduleStore, ScheduleView,
     ScheduleWarning, Start, Store, StoreError, Timestamp, TimestampError, Trigger, UnreadableJob, Upcoming,

@@ -85,7 +85,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         Ok(Preview { schedule, next })
     }
 
-    /// A page of the schedules that are not deleted, in the order of their creation.
+    /// A page of the schedules, or of the deleted ones, in the order of their creation.
     ///
     /// # Errors
     /// [`ClientError::Schedule`].

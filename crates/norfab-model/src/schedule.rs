@@ -157,9 +157,21 @@ pub struct ScheduleDetail {
     pub kwargs: Json,
 }
 
-/// Which schedules to list; deleted ones never are. An empty list of a kind does not restrict.
+/// Which of the schedules a list is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Listed {
+    /// Those that are not deleted.
+    #[default]
+    Present,
+    /// The deleted ones: history, of which jobs may be left.
+    Deleted,
+}
+
+/// Which schedules to list. An empty list of a kind does not restrict.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScheduleFilter {
+    /// Those that are there, or the deleted ones.
+    pub listed: Listed,
     /// Only schedules in one of these states.
     pub states: Vec<ScheduleState>,
     /// Only schedules of this service.

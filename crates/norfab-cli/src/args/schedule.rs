@@ -137,6 +137,9 @@ impl BoundsArgs {
 /// `schedule list`.
 #[derive(Debug, Args)]
 pub(crate) struct SchedulesArgs {
+    /// The deleted ones instead, with the UUIDs by which their jobs are listed
+    #[arg(long)]
+    pub(crate) deleted: bool,
     /// Only schedules in this state; several with commas, or give it again
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub(crate) state: Vec<ScheduleState>,

@@ -51,7 +51,7 @@ pub(crate) async fn schedule(
 pub(crate) async fn list(site: &Site, args: ListArgs, out: &Output) -> Result<Verdict, Failure> {
     let client = site.open_existing(Role::ReadOnly).await?;
     let schedule = match args.schedule {
-        Some(key) => Some(schedule_id(&client, key).await?),
+        Some(key) => Some(schedule_id(&client, key).await.inspect_err(|error| tell_of_deleted(error, out))?),
         None => None,
     };
     let filter = JobFilter {
@@ -88,6 +88,15 @@ async fn schedule_id(client: &Client, key: ScheduleKey) -> Result<ScheduleId, Cl
         (Ok(detail), _) => Ok(detail.view.schedule.uuid),
         (Err(ClientError::Schedule(ScheduleError::Unreadable { .. })), ScheduleKey::Id(id)) => Ok(id),
         (Err(error), _) => Err(error),
+    }
+}
+
+/// A name that is not found may be that of a deleted schedule.
+fn tell_of_deleted(error: &ClientError, out: &Output) {
+    if let ClientError::Schedule(ScheduleError::Unknown(ScheduleKey::Name(_))) = error {
+        out.progress(
+            "a deleted schedule has given its name up, and is named by its UUID: norfab schedule list --deleted",
+        );
     }
 }
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientError, Clock, Created, Limits, Managed, NewSchedule, Overlap, Patch, Preview, Role, ScheduleCursor,
-    ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SystemClock, Timestamp, Upcoming, Zone, preview_new,
+    Client, ClientError, Clock, Created, Limits, Listed, Managed, NewSchedule, Overlap, Patch, Preview, Role,
+    ScheduleCursor, ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SystemClock, Timestamp, Upcoming, Zone,
+    preview_new,
 };
 use serde::Serialize;
 
@@ -71,6 +72,7 @@ pub(crate) async fn create(
 /// Lists schedules.
 pub(crate) async fn list(site: &Site, args: SchedulesArgs, out: &Output) -> Result<Verdict, Failure> {
     let filter = ScheduleFilter {
+        listed: if args.deleted { Listed::Deleted } else { Listed::Present },
         states: args.state,
         service: args.service,
         task: args.task,
@@ -82,7 +84,12 @@ pub(crate) async fn list(site: &Site, args: SchedulesArgs, out: &Output) -> Resu
     client.shutdown().await;
     let is_empty = page.schedules.is_empty();
     out.result(&page, || {
-        if is_empty { String::new() } else { output::schedule_list(&page, &Moments::now(), Room::of_stdout()) }
+        let (moments, room) = (Moments::now(), Room::of_stdout());
+        match filter.listed {
+            _ if is_empty => String::new(),
+            Listed::Present => output::schedule_list(&page, &moments, room),
+            Listed::Deleted => output::deleted_list(&page, &moments, room),
+        }
     })?;
     if is_empty {
         out.progress("no such schedules");
@@ -166,7 +173,12 @@ pub(crate) async fn disable(site: &Site, args: KeyArgs, out: &Output) -> Result<
 pub(crate) async fn delete(site: &Site, args: KeyArgs, out: &Output) -> Result<Verdict, Failure> {
     let client = site.open_existing(Role::Beside).await?;
     let managed = client.delete_job_schedule(&args.key).await;
-    tell_managed(site, client, managed, out).await
+    let uuid = managed.as_ref().ok().map(|managed| managed.schedule.uuid.clone());
+    let verdict = tell_managed(site, client, managed, out).await?;
+    if let Some(uuid) = uuid {
+        out.progress(&format!("its jobs stay: norfab job list --schedule {uuid}"));
+    }
+    Ok(verdict)
 }
 
 /// Runs a schedule once; waits for the results only if that was asked for.

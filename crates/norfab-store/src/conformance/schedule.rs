@@ -1,7 +1,7 @@
 //! Schedules as callers manage them: added, found, listed, changed, run by hand.
 
 use norfab_model::{
-    Begin, Coalesce, Effect, JobFilter, JobStatus, Link, NewSchedule, Origin, Overlap, OverlapPolicy, Patch,
+    Begin, Coalesce, Effect, JobFilter, JobStatus, Link, Listed, NewSchedule, Origin, Overlap, OverlapPolicy, Patch,
     ScheduleCounters, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePatch, ScheduleState,
     ScheduleStore, Scope, Store, ValidationError, Workers,
 };
@@ -241,7 +241,8 @@ pub(super) async fn schedules_are_listed_page_by_page(database: &impl Database) 
         let service = if number < 4 { "dummy" } else { "other" };
         added.push(add_schedule(&store, START, NewSchedule { service: service.to_owned(), ..new }).await.uuid);
     }
-    store.schedule_delete(at(1), &added.remove(3)).await.expect("deleted");
+    let gone = added.remove(3);
+    store.schedule_delete(at(1), &gone).await.expect("deleted");
     let mut filter = ScheduleFilter { limit: 2, ..ScheduleFilter::default() };
     let mut listed = Vec::new();
     loop {
@@ -259,6 +260,9 @@ pub(super) async fn schedules_are_listed_page_by_page(database: &impl Database) 
     assert_eq!(count(ScheduleFilter { states: vec![ScheduleState::Paused], ..all.clone() }).await, 4);
     assert_eq!(count(ScheduleFilter { service: Some("other".to_owned()), ..all.clone() }).await, 3);
     assert_eq!(count(ScheduleFilter { task: Some("other".to_owned()), ..all.clone() }).await, 0);
+    let deleted = ScheduleFilter { listed: Listed::Deleted, ..ScheduleFilter::default() };
+    let history = store.schedule_list(&deleted).await.expect("listed").schedules;
+    assert_eq!(history.iter().map(|view| &view.schedule.uuid).collect::<Vec<_>>(), [&gone]);
     let both = vec![ScheduleState::Paused, ScheduleState::Active];
     assert_eq!(count(ScheduleFilter { states: both, service: Some("dummy".to_owned()), ..all }).await, 3);
 }
