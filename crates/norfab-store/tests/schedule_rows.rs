@@ -300,7 +300,7 @@ async fn a_job_of_a_schedule_that_cannot_be_read_is_in_the_way() {
             .await;
         match store.schedule_run_now(at(1), &id, Overlap::Respect, &LIMITS()).await {
             Err(ScheduleError::Overlap { job, since, .. }) => {
-                assert_eq!((job.as_str(), since), (shown, START), "{uuid}")
+                assert_eq!((job.as_str(), since), (shown, START), "{uuid}");
             }
             other => panic!("{uuid}: {other:?}"),
         }
