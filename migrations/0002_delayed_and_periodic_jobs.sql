@@ -23,9 +23,11 @@ CREATE TABLE IF NOT EXISTS job_schedules (
     end_at REAL,
     anchor_at REAL NOT NULL,
     jitter_seconds INTEGER NOT NULL DEFAULT 0,
-    -- The cursor: the next occurrence, the instant at which it is due (jitter added), and the last one that was made.
+    -- The cursor: the next occurrence, the instant at which it is due (jitter added), up to when everything is decided
+    -- (that stays when the clock goes back), and the last one that was made.
     next_run_at REAL,
     next_due_at REAL,
+    decided_until REAL,
     last_run_at REAL,
     state TEXT NOT NULL,
     -- What becomes of occurrences that are late, or that find an earlier one running.
@@ -65,6 +67,7 @@ CREATE TABLE IF NOT EXISTS job_schedules (
     CHECK (typeof(anchor_at) = 'real'),
     CHECK (typeof(jitter_seconds) = 'integer' AND jitter_seconds >= 0),
     CHECK (typeof(next_run_at) IN ('null', 'real') AND typeof(last_run_at) IN ('null', 'real')),
+    CHECK (typeof(decided_until) IN ('null', 'real')),
     CHECK (typeof(next_due_at) IN ('null', 'real') AND (next_due_at IS NULL) = (next_run_at IS NULL)),
     CHECK (next_due_at IS NULL OR next_due_at >= next_run_at),
     CHECK (state IN ('ACTIVE', 'PAUSED', 'COMPLETED', 'DISABLED')),

@@ -13,7 +13,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use norfab_client::{Client, ClientBuilder, Dispatching, HolderKind, Role, dispatching, read_inventory};
+use norfab_client::{
+    Client, ClientBuilder, ClientError, Dispatching, HolderKind, Limits, Role, dispatching, read_forbidden_tasks,
+    read_inventory,
+};
 
 use crate::args::{Cli, Command, DbCommand, Globals, JobCommand, ScheduleCommand};
 use crate::failure::Failure;
@@ -138,6 +141,12 @@ impl Site {
         Ok(())
     }
 
+    /// The bounds of what may be asked for: the usual ones, and what the inventory forbids.
+    fn limits(&self) -> Result<Limits, Failure> {
+        let forbidden_tasks = read_forbidden_tasks(&self.0.base_dir).map_err(ClientError::from)?;
+        Ok(Limits { forbidden_tasks, ..Limits::default() })
+    }
+
     /// A client on a database that must be there.
     async fn open_existing(&self, role: Role) -> Result<Client, Failure> {
         self.existing_database()?;
@@ -147,7 +156,7 @@ impl Site {
     /// A client that may make the database, but not in a folder that was mistyped.
     async fn open(&self, role: Role) -> Result<Client, Failure> {
         if self.0.broker.is_none() && !self.database()?.exists() {
-            read_inventory(&self.0.base_dir).map_err(norfab_client::ClientError::from)?;
+            read_inventory(&self.0.base_dir).map_err(ClientError::from)?;
         }
         Ok(self.builder(role).build().await?)
     }

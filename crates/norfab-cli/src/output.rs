@@ -20,7 +20,8 @@ pub(crate) use job::{added, detail, event_line, job_list, results, status_line};
 pub(crate) use moment::{Moments, elapsed};
 pub(crate) use pretty::plain;
 pub(crate) use schedule::{
-    managed, occurrences, schedule_created, schedule_detail, schedule_list, switched_off, unreadable_schedule,
+    deleted_list, managed, occurrences, schedule_created, schedule_detail, schedule_list, switched_off,
+    unreadable_schedule,
 };
 pub(crate) use table::{Room, workers as worker_table};
 pub(crate) use tint::{Stream, Tint, of_state, of_status};

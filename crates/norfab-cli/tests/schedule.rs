@@ -87,11 +87,22 @@ async fn previewed() {
     let rule = ["preview", "--every", "1w", "--start-at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z"];
     let shown = site.told(&[&rule[..], &["-n", "2"]].concat()).await;
     assert_eq!(shown, json!({"occurrences": [{"at": "2026-01-08T00:00:00Z"}, {"at": "2026-01-15T00:00:00Z"}]}));
+    // Asked for the past, it is as if it had been created then.
+    let rule = ["preview", "--every", "1h", "--end-at", "2026-01-01T02:00:00Z", "--from", "2026-01-01T00:30:00Z"];
+    let shown = site.told(&rule).await;
+    assert_eq!(shown, json!({"occurrences": [{"at": "2026-01-01T01:30:00Z"}]}));
     assert_eq!(std::fs::read_dir(site.folder.path()).expect("reads").count(), 0);
     site.run(&["schedule", "preview", "clock"]).await.fails(4, "there is no job database");
     let created = site.clock(&["--every", "5m"]).await;
     let shown = site.told(&["preview", "clock", "--from", created["created_at"].as_str().expect("text")]).await;
     assert_eq!(shown["occurrences"], created["occurrences"]);
+    // Nothing ran before its creation.
+    let shown = site.told(&["preview", "clock", "--from", "2026-01-01T00:00:00Z"]).await;
+    assert_eq!(shown["occurrences"], created["occurrences"]);
+    site.told(&["update", "clock", "--every", "7m"]).await;
+    let (shown, updated) =
+        (site.told(&["preview", "clock", "--from", "2026-01-01T00:00:00Z"]).await, site.told(&["show", "clock"]).await);
+    assert_eq!(shown["occurrences"][0]["at"], updated["next_run_at"]);
     site.run(&["schedule", "preview", "clock", "--jitter", "5"]).await.fails(2, "--every");
     site.run(&["schedule", "preview"]).await.exits(2);
     site.run(&["schedule", "preview", "clock", "--every", "5m"]).await.exits(2);
@@ -124,8 +135,17 @@ async fn paused_resumed_switched_off_and_deleted() {
     let uuid = created["uuid"].as_str().expect("text");
     assert_eq!(site.told(&["show", uuid]).await["deleted_at"], deleted["deleted_at"]);
     site.run(&["--json", "schedule", "resume", uuid]).await.fails_in_json(4, "not_found", "was deleted at");
+    let history = site.told(&["list", "--deleted"]).await;
+    assert_eq!(history["schedules"][0]["uuid"], created["uuid"], "{history}");
+    let listed = site.run(&["schedule", "list", "--deleted"]).await;
+    assert!(listed.stdout.contains(uuid) && listed.stdout.contains("demo:echo"), "{listed:?}");
+    let jobs = site.run(&["job", "list", "--schedule", "clock"]).await;
+    jobs.fails(4, "there is no schedule \"clock\"").fails(4, "norfab schedule list --deleted");
+    site.run(&["job", "list", "--schedule", uuid]).await.exits(0);
     // The name is free.
     assert_ne!(site.clock(&["--every", "1h"]).await["uuid"], created["uuid"]);
+    let deleted = site.run(&["schedule", "delete", "clock"]).await;
+    assert!(deleted.exits(0).stderr.contains("norfab job list --schedule "), "{deleted:?}");
 }
 
 #[tokio::test]
@@ -206,6 +226,52 @@ async fn bad_input() {
 }
 
 #[tokio::test]
+async fn what_the_inventory_forbids_is_refused() {
+    let site = Site::start().await;
+    let inventory = |text: &str| {
+        let path = site.folder.path().join("inventory.yaml");
+        std::fs::write(path, format!("broker: {{endpoint: 'tcp://h:1', zmq_auth: false}}\n{text}")).expect("written");
+    };
+    inventory("scheduler: {forbidden_tasks: ['*:echo']}");
+    let create = [&CREATE[..], &["--every", "1s"]].concat();
+    site.run(&create).await.fails_in_json(2, "usage", "is forbidden by the pattern \"*:echo\"");
+    assert!(!site.database().exists());
+    site.run(&["job", "run", "demo", "echo"]).await.fails(2, "is forbidden");
+    // What was saved before is looked at again.
+    inventory("");
+    let allowed = site.clock(&["--every", "1h"]).await;
+    inventory("scheduler: {forbidden_tasks: ['other:*', 'demo:echo']}");
+    site.run(&["schedule", "run-now", "clock"]).await.fails(2, "is forbidden by the pattern \"demo:echo\"");
+    site.run(&["schedule", "update", "clock", "--every", "2h"]).await.fails(2, "is forbidden");
+    assert_eq!(site.told(&["show", "clock"]).await["revision"], allowed["revision"]);
+    for (section, part) in [
+        ("scheduler: {forbidden_tasks: echo}", "must be a list of texts SERVICE:TASK"),
+        ("scheduler: {forbidden_tasks: [echo]}", "\"echo\" of forbidden_tasks is no pattern"),
+    ] {
+        inventory(section);
+        site.run(&["schedule", "create", "other", "demo", "echo", "--every", "5m"]).await.fails(1, part);
+        site.run(&["schedule", "pause", "clock"]).await.fails(1, part);
+        site.run(&["run"]).await.fails(1, part);
+        site.run(&["schedule", "show", "clock"]).await.exits(0);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_owner_switches_off_what_the_inventory_forbids() {
+    let site = Site::start().await;
+    site.clock(&["--every", "1s"]).await;
+    let inventory = "broker: {endpoint: 'tcp://h:1', zmq_auth: false}\nscheduler: {forbidden_tasks: ['demo:echo']}";
+    std::fs::write(site.folder.path().join("inventory.yaml"), inventory).expect("written");
+    let mut owner = common::Owner::start(&site).await;
+    owner.wait_for("Disabled a schedule: task \"echo\" of service \"demo\" is forbidden").await;
+    owner.stop().await.exits(0);
+    let off = site.told(&["show", "clock"]).await;
+    assert_eq!((&off["state"], &off["total_runs"]), (&json!("DISABLED"), &json!(0)), "{off}");
+    assert_eq!(site.fabric.executions().len(), 0);
+}
+
+#[tokio::test]
 async fn run_by_hand() {
     let site = Site::start().await;
     site.clock(&["--every", "1h", "-k", "n=7", "--workers", "any"]).await;
@@ -214,7 +280,7 @@ async fn run_by_hand() {
     assert_eq!((&job["status"], &job["kwargs"]), (&json!("COMPLETED"), &json!({"n": 7})), "{job}");
     // Nobody sends the next one, so that it stays in the way of a third.
     let ended = site.run(&["--json", "schedule", "run-now", "clock"]).await;
-    assert!(ended.stderr.contains("`norfab run`"), "{ended:?}");
+    assert!(ended.stderr.contains("sent only if `norfab run` is started before its deadline"), "{ended:?}");
     let waiting = ended.exits(0).json();
     let refused = site.run(&["schedule", "run-now", "clock"]).await;
     refused.fails(3, waiting["uuid"].as_str().expect("text"));
@@ -229,12 +295,20 @@ async fn run_by_hand() {
 async fn a_task_is_looked_for_before() {
     let site = Site::start().await;
     let line = ["schedule", "create", "clock", "nobody", "echo", "--every", "5m", "--verify"];
-    site.run(&line).await.fails(1, "no worker of service \"nobody\" told its tasks");
+    site.run(&line).await.fails(1, "the workers of service \"nobody\" did not tell their tasks");
     let nobody = common::Nobody::listens();
     let unreached = [&line[..], &["--connect-timeout", "1"]].concat();
     let ended = common::end(&mut common::at(site.folder.path(), &nobody.endpoint(), &unreached)).await;
     ended.fails(5, "the fabric was not reached");
+    let named = |task| ["schedule", "create", "clock", "demo", task, "--every", "5m", "--verify"];
+    site.run(&named("nosuch")).await.fails(4, "has no task \"nosuch\"");
+    let elsewhere = [&named("echo")[..], &["--workers", "demo-worker-1", "--workers", "demo-worker-9"]].concat();
+    site.run(&elsewhere).await.fails(1, "the workers demo-worker-9 of service \"demo\" did not tell their tasks");
     site.run(&["schedule", "show", "clock"]).await.fails(4, "there is no schedule \"clock\"");
+    site.run(&[&named("echo")[..], &["--workers", "demo-worker-1"]].concat()).await.exits(0);
+    // Only who was named was asked.
+    let asked = |worker: &str| site.fabric.executions().iter().filter(|done| done.worker == worker).count();
+    assert_eq!((asked("demo-worker-1"), asked("demo-worker-2")), (3, 1));
 }
 
 #[cfg(unix)]

@@ -11,7 +11,7 @@ use norfab_store::{Access, Codec, CodecChoice, Durability, MemoryStore, SqliteSt
 
 use crate::client::Parts;
 use crate::guest::Guest;
-use crate::inventory::{BrokerAddress, Security, read_inventory};
+use crate::inventory::{BrokerAddress, Security, read_forbidden_tasks, read_inventory};
 use crate::owner::{HolderKind, LockError, OwnerLock};
 use crate::{Client, ClientError, InventoryError, SystemClock};
 
@@ -65,7 +65,8 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// The NorFab folder: the one that holds `inventory.yaml`. The database and the keys lie below its `__norfab__`.
+    /// The NorFab folder: the one that holds `inventory.yaml`. The database and the keys lie below its `__norfab__`, and
+    /// the tasks that its inventory forbids are forbidden besides those of the limits, see [`read_forbidden_tasks`].
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
@@ -154,8 +155,11 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// [`ClientError`]: nothing was started then.
-    pub async fn build(self) -> Result<Client, ClientError> {
+    pub async fn build(mut self) -> Result<Client, ClientError> {
         let path = self.database_path()?;
+        if let (Some(folder), false) = (&self.folder, self.role == Role::ReadOnly) {
+            self.limits.forbidden_tasks.extend(read_forbidden_tasks(folder)?);
+        }
         let address = Address::of(&self)?;
         if matches!(self.role, Role::Owner | Role::Guest) {
             // Said now rather than after a job was added.

@@ -31,11 +31,13 @@ pub enum ClientError {
         /// The worker that answered so.
         worker: String,
     },
-    /// No worker of a service could tell its tasks.
-    #[error("no worker of service {service:?} told its tasks; start one, or leave the check out")]
+    /// The workers that were asked for their tasks did not tell them.
+    #[error("{} did not tell their tasks; start them, or leave the check out", asked(service, workers))]
     Unverified {
         /// The service.
         service: String,
+        /// Those that were named and did not answer; empty when any would do and none did.
+        workers: Vec<String>,
     },
     /// The job database cannot be opened.
     #[error(transparent)]
@@ -98,4 +100,12 @@ pub enum ClientError {
     /// The client was shut down.
     #[error("the client was shut down; open it again")]
     Closed,
+}
+
+fn asked(service: &str, workers: &[String]) -> String {
+    if workers.is_empty() {
+        format!("the workers of service {service:?}")
+    } else {
+        format!("the workers {} of service {service:?}", workers.join(", "))
+    }
 }

@@ -1,5 +1,5 @@
-//! Reads what a client needs of NorFab's `inventory.yaml`: the file is a Jinja template with `env`, and its `broker`
-//! section says how the broker is reached.
+//! Reads what a client needs of NorFab's `inventory.yaml`: the file is a Jinja template with `env`, its `broker` section
+//! says how the broker is reached, and a `scheduler` section, which NorFab itself passes over, which tasks are forbidden.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,14 @@ pub enum InventoryError {
         /// Where, and what is wrong there.
         reason: String,
     },
+    /// The scheduler section says something that is not understood.
+    #[error("the inventory {} has a scheduler section that cannot be used: {reason}", path.display())]
+    Scheduler {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The broker section lacks its endpoint.
     #[error("the inventory {} has no broker endpoint; add a section \"broker:\" with \"endpoint: tcp://HOST:PORT\"", path.display())]
     NoEndpoint {
@@ -71,6 +79,8 @@ pub enum Security {
 struct Document {
     #[serde(default)]
     broker: Option<BTreeMap<String, Value>>,
+    #[serde(default)]
+    scheduler: Value,
 }
 
 /// Reads `inventory.yaml` in a NorFab folder.
@@ -78,26 +88,49 @@ struct Document {
 /// # Errors
 /// [`InventoryError`], which names the file and what to do.
 pub fn read_inventory(folder: &Path) -> Result<BrokerAddress, InventoryError> {
-    let path = folder.join("inventory.yaml");
-    let text = std::fs::read_to_string(&path).map_err(|source| InventoryError::Read { path: path.clone(), source })?;
-    parse(
-        &path,
-        &text,
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
-    )
+    let path = file(folder);
+    address(&path, read(&path)?)
 }
 
-fn parse(
-    path: &Path,
-    text: &str,
-    env: impl IntoIterator<Item = (String, String)>,
-) -> Result<BrokerAddress, InventoryError> {
+/// Reads which tasks `inventory.yaml` in a NorFab folder forbids, for [`Limits`](crate::Limits): the patterns
+/// `SERVICE:TASK`, either part of which may be `*`, below `scheduler: forbidden_tasks:`. Without a file there are none.
+///
+/// # Errors
+/// [`InventoryError`], which names the file and what to do.
+pub fn read_forbidden_tasks(folder: &Path) -> Result<Vec<String>, InventoryError> {
+    let path = file(folder);
+    match read(&path) {
+        Ok(document) => {
+            forbidden_tasks(document.scheduler).map_err(|reason| InventoryError::Scheduler { path, reason })
+        }
+        Err(InventoryError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn file(folder: &Path) -> PathBuf {
+    folder.join("inventory.yaml")
+}
+
+fn read(path: &Path) -> Result<Document, InventoryError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| InventoryError::Read { path: path.to_owned(), source })?;
+    let env =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    parse(path, &text, env)
+}
+
+fn parse(path: &Path, text: &str, env: impl IntoIterator<Item = (String, String)>) -> Result<Document, InventoryError> {
     let rendered = render(text, env.into_iter().collect())
         .map_err(|source| InventoryError::Template { path: path.to_owned(), source: Box::new(source) })?;
+    let document: Option<Document> = serde_saphyr::from_str(&rendered)
+        .map_err(|error| InventoryError::Yaml { path: path.to_owned(), reason: first_line(&error.to_string()) })?;
+    Ok(document.unwrap_or_default())
+}
+
+fn address(path: &Path, document: Document) -> Result<BrokerAddress, InventoryError> {
     let yaml = |reason: String| InventoryError::Yaml { path: path.to_owned(), reason };
-    let document: Option<Document> =
-        serde_saphyr::from_str(&rendered).map_err(|error| yaml(first_line(&error.to_string())))?;
-    let broker = document.and_then(|document| document.broker).unwrap_or_default();
+    let broker = document.broker.unwrap_or_default();
     let text_of = |key: &str| match broker.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -113,6 +146,34 @@ fn parse(
         Security::Curve { shared_key: text_of("shared_key")? }
     };
     Ok(BrokerAddress { endpoint, security })
+}
+
+fn forbidden_tasks(scheduler: Value) -> Result<Vec<String>, String> {
+    let mut settings = match scheduler {
+        Value::Null => return Ok(Vec::new()),
+        Value::Object(settings) => settings,
+        _ => return Err("it must be a mapping, with the key forbidden_tasks".to_owned()),
+    };
+    let tasks = settings.remove("forbidden_tasks").unwrap_or_default();
+    if let Some(unknown) = settings.keys().next() {
+        return Err(format!("its key {unknown:?} is unknown; it has forbidden_tasks only"));
+    }
+    match tasks {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(patterns) => patterns.into_iter().map(pattern).collect(),
+        _ => Err("forbidden_tasks must be a list of texts SERVICE:TASK".to_owned()),
+    }
+}
+
+/// A pattern that can match something: a name, or `*` for any, on both sides of a colon.
+fn pattern(given: Value) -> Result<String, String> {
+    let is_part = |part: &str| part == "*" || !(part.is_empty() || part.contains('*') || part.trim() != part);
+    match given {
+        Value::String(text) if text.split_once(':').is_some_and(|(of, task)| is_part(of) && is_part(task)) => Ok(text),
+        other => Err(format!(
+            "{other} of forbidden_tasks is no pattern; write \"SERVICE:TASK\", with * in place of a name for any"
+        )),
+    }
 }
 
 fn render(text: &str, env: BTreeMap<String, String>) -> Result<String, minijinja::Error> {
@@ -132,8 +193,54 @@ fn first_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<BrokerAddress, InventoryError> {
+    fn document(text: &str) -> Result<Document, InventoryError> {
         parse(Path::new("inventory.yaml"), text, [("BROKER_PORT".to_owned(), "5555".to_owned())])
+    }
+
+    fn read(text: &str) -> Result<BrokerAddress, InventoryError> {
+        address(Path::new("inventory.yaml"), document(text)?)
+    }
+
+    /// What a scheduler section forbids, or what is wrong with it.
+    #[track_caller]
+    fn forbids(section: &str, expected: Result<&[&str], &str>) {
+        let text = format!("broker: {{endpoint: 'tcp://h:1'}}\nscheduler: {section}");
+        let read = forbidden_tasks(document(&text).expect(section).scheduler);
+        match (read, expected) {
+            (Ok(patterns), Ok(expected)) => assert_eq!(patterns, expected, "{section}"),
+            (Err(reason), Err(part)) => assert!(reason.contains(part), "{section}: {reason}"),
+            (read, _) => panic!("{section}: {read:?}"),
+        }
+    }
+
+    #[test]
+    fn forbidden_tasks_are_patterns() {
+        forbids("", Ok(&[]));
+        forbids("{}", Ok(&[]));
+        forbids("{forbidden_tasks: }", Ok(&[]));
+        forbids("{forbidden_tasks: []}", Ok(&[]));
+        forbids(
+            "{forbidden_tasks: ['nornir:reboot', '*:delete', \"netbox:*\"]}",
+            Ok(&["nornir:reboot", "*:delete", "netbox:*"]),
+        );
+        forbids("\n  forbidden_tasks:\n    - nornir:cfg", Ok(&["nornir:cfg"]));
+        forbids("[a]", Err("it must be a mapping"));
+        forbids("{forbiden_tasks: []}", Err("its key \"forbiden_tasks\" is unknown"));
+        forbids("{forbidden_tasks: 'nornir:cfg'}", Err("must be a list of texts SERVICE:TASK"));
+        for (wrong, told) in [
+            ("nornir", "\"nornir\""),
+            ("7", "7"),
+            ("{nornir: cfg}", "{\"nornir\":\"cfg\"}"),
+            ("'nornir:cf*'", "\"nornir:cf*\""),
+            ("'nornir:'", "\"nornir:\""),
+            ("':cfg'", "\":cfg\""),
+            ("'nornir: cfg'", "\"nornir: cfg\""),
+        ] {
+            forbids(
+                &format!("{{forbidden_tasks: [{wrong}]}}"),
+                Err(&format!("{told} of forbidden_tasks is no pattern")),
+            );
+        }
     }
 
     #[track_caller]

@@ -30,15 +30,15 @@ pub use clock::SystemClock;
 pub use database::{inspect_database, migrate_database};
 pub use error::ClientError;
 pub use handle::{JobHandle, Outcome, Update};
-pub use inventory::{BrokerAddress, InventoryError, Security, read_inventory};
+pub use inventory::{BrokerAddress, InventoryError, Security, read_forbidden_tasks, read_inventory};
 pub use owner::{Dispatching, Holder, HolderKind, dispatching};
 pub use result::WorkerResult;
-pub use schedules::Created;
+pub use schedules::{Created, Preview, preview_new};
 
 pub use norfab_dispatch::{Config, Health, LinkState, ManualClock, Ports};
 pub use norfab_model::{
     ActiveJob, Broker, Clock, Coalesce, InputRequest, Interval, Job, JobCursor, JobDetail, JobEvent, JobFilter, JobId,
-    JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Managed, NewJob, NewSchedule, Origin, Overlap,
+    JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Listed, Managed, NewJob, NewSchedule, Origin, Overlap,
     OverlapPolicy, Patch, Results, RunNow, Schedule, ScheduleCounters, ScheduleCursor, ScheduleDetail, ScheduleError,
     ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleState, ScheduleStore, ScheduleView,
     ScheduleWarning, Start, Store, StoreError, SwitchedOff, Timestamp, TimestampError, Trigger, UnreadableJob,

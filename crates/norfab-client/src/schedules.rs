@@ -1,16 +1,16 @@
 //! Schedules: rules that make a job again and again. What a call may do and what it makes of the schedule is decided in
 //! the model, within the store's transaction; here it is checked, handed over and told to the dispatcher.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use norfab_model::{
-    Broker, Clock, Managed, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError, ScheduleFilter,
-    ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleWarning, Store, SwitchedOff,
-    Timestamp, Upcoming,
+    Broker, Clock, Json, Limits, Managed, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError,
+    ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleWarning, Store,
+    SwitchedOff, Timestamp, Upcoming, Workers,
 };
 use serde::Serialize;
 
-use crate::{Client, ClientError, JobHandle, Outcome, WorkerResult};
+use crate::{Client, ClientError, JobHandle, Outcome, Results, WorkerResult};
 
 /// A schedule that was created.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,6 +25,27 @@ pub struct Created {
 
 fn texts<S: serde::Serializer>(warnings: &[ScheduleWarning], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(warnings.iter().map(ToString::to_string))
+}
+
+/// The instants of a schedule, or of a rule that is none yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// The schedule; of a rule, the one that it would be.
+    pub schedule: Schedule,
+    /// Its occurrences. Of a rule, each is shown as due at its nominal instant: what the jitter makes of it hangs on the
+    /// identity that the schedule will have.
+    pub next: Vec<Upcoming>,
+}
+
+/// Checks a new schedule and shows its first instants, at most 1,000, as if it were created at `from`.
+///
+/// # Errors
+/// [`ClientError::Invalid`].
+pub fn preview_new(limits: &Limits, new: NewSchedule, from: Timestamp, count: usize) -> Result<Preview, ClientError> {
+    let schedule = limits.check_schedule(from, new)?.schedule().clone();
+    let nominal = |one: Upcoming| Upcoming { due: one.occurrence, ..one };
+    let next = schedule.preview(from).take(count.min(LONGEST_PREVIEW)).map(nominal).collect();
+    Ok(Preview { schedule, next })
 }
 
 /// The most instants that a preview shows.
@@ -47,31 +68,24 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         Ok(Created { schedule, warnings })
     }
 
-    /// Checks a new schedule and shows its next instants, without creating it.
-    ///
-    /// # Errors
-    /// [`ClientError::Invalid`].
-    pub fn preview_new(&self, new: NewSchedule, from: Timestamp, count: usize) -> Result<Vec<Upcoming>, ClientError> {
-        let valid = self.limits().check_schedule(self.clock().now(), new)?;
-        Ok(valid.schedule().preview(from).take(count.min(LONGEST_PREVIEW)).collect())
-    }
-
     /// The instants of a schedule after `from`, at most 1,000: by the very function that makes the jobs, so that what is
-    /// shown is what runs.
+    /// shown is what runs, and what ran. None: those that are to come. See [`Schedule::outlook`].
     ///
     /// # Errors
     /// [`ClientError::Schedule`] with [`ScheduleError::Unknown`].
     pub async fn preview(
         &self,
         key: &ScheduleKey,
-        from: Timestamp,
+        from: Option<Timestamp>,
         count: usize,
-    ) -> Result<Vec<Upcoming>, ClientError> {
-        let detail = self.get_job_schedule(key).await?;
-        Ok(detail.view.schedule.preview(from).take(count.min(LONGEST_PREVIEW)).collect())
+    ) -> Result<Preview, ClientError> {
+        let found = self.store().schedule_find(key).await?.ok_or_else(|| ScheduleError::Unknown(key.clone()))?;
+        let (schedule, now) = (found.schedule, self.clock().now());
+        let next = schedule.outlook(now, from.unwrap_or(now)).take(count.min(LONGEST_PREVIEW)).collect();
+        Ok(Preview { schedule, next })
     }
 
-    /// A page of the schedules that are not deleted, in the order of their creation.
+    /// A page of the schedules, or of the deleted ones, in the order of their creation.
     ///
     /// # Errors
     /// [`ClientError::Schedule`].
@@ -149,34 +163,27 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         Ok(handle)
     }
 
-    /// Asks the live workers of a service, by an ordinary `list_tasks` job, whether they have a task.
+    /// Asks workers of a service, by an ordinary `list_tasks` job, whether they have a task that is meant for `workers`:
+    /// those that are named, each of which must have it; of all that answer each for [`Workers::All`], and one of them for
+    /// [`Workers::Any`].
     ///
     /// # Errors
-    /// [`ClientError::UnknownTask`] when a worker that answered has not; [`ClientError::Unverified`] when none answered.
-    pub async fn verify_task(&self, service: &str, task: &str) -> Result<(), ClientError> {
-        let question =
-            NewJob::new(service, "list_tasks").kwargs(serde_json::json!({"brief": true})).timeout(VERIFY_TIMEOUT);
+    /// [`ClientError::UnknownTask`] when a worker has not got it; [`ClientError::Unverified`] when none answered, or not
+    /// each of those that are named.
+    pub async fn verify_task(&self, service: &str, task: &str, workers: &Workers) -> Result<(), ClientError> {
+        // Who `any` turns out to be at a job is another one each time.
+        let asked = if *workers == Workers::Any { Workers::All } else { workers.clone() };
+        let question = NewJob::new(service, "list_tasks")
+            .workers(asked)
+            .kwargs(serde_json::json!({"brief": true}))
+            .timeout(VERIFY_TIMEOUT);
         let results = match self.run_job(question).await? {
-            Outcome::Completed { results } => results,
-            _ => return Err(ClientError::Unverified { service: service.to_owned() }),
-        };
-        let mut answered = false;
-        for (worker, raw) in &results {
-            let Some(tasks) =
-                WorkerResult::read(raw).ok().filter(|result| !result.failed).and_then(|result| task_names(&result))
-            else {
-                continue;
-            };
-            answered = true;
-            if !tasks.contains(task) {
-                return Err(ClientError::UnknownTask {
-                    service: service.to_owned(),
-                    task: task.to_owned(),
-                    worker: worker.clone(),
-                });
+            Outcome::Completed { results } | Outcome::Failed { results, .. } | Outcome::Stale { results, .. } => {
+                results
             }
-        }
-        if answered { Ok(()) } else { Err(ClientError::Unverified { service: service.to_owned() }) }
+            Outcome::Cancelled | Outcome::Missed => Results::new(),
+        };
+        judge(service, task, workers, &results)
     }
 
     async fn schedule_id(&self, key: &ScheduleKey) -> Result<ScheduleId, ClientError> {
@@ -195,7 +202,78 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     }
 }
 
-/// The names in a worker's answer to a brief `list_tasks`.
-fn task_names(result: &WorkerResult) -> Option<BTreeSet<String>> {
-    result.result.to().ok()
+/// Whether workers that told their tasks have one of them.
+fn judge(service: &str, task: &str, workers: &Workers, results: &Results) -> Result<(), ClientError> {
+    let answers: BTreeMap<&str, BTreeSet<String>> =
+        results.iter().filter_map(|(worker, raw)| Some((worker.as_str(), task_names(raw)?))).collect();
+    let silent: Vec<String> = workers
+        .names()
+        .unwrap_or_default()
+        .iter()
+        .filter(|name| !answers.contains_key(name.as_str()))
+        .cloned()
+        .collect();
+    let lacking = answers.iter().find(|(_, tasks)| !tasks.contains(task)).map(|(worker, _)| (*worker).to_owned());
+    let is_enough = *workers == Workers::Any && answers.values().any(|tasks| tasks.contains(task));
+    match lacking {
+        Some(worker) if !is_enough => {
+            Err(ClientError::UnknownTask { service: service.to_owned(), task: task.to_owned(), worker })
+        }
+        _ if answers.is_empty() || !silent.is_empty() => {
+            Err(ClientError::Unverified { service: service.to_owned(), workers: silent })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The names in a worker's answer to a brief `list_tasks`; None when it is no such answer.
+fn task_names(raw: &Json) -> Option<BTreeSet<String>> {
+    WorkerResult::read(raw).ok().filter(|result| !result.failed)?.result.to().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const HAS: &str = "list_tasks, reboot";
+    const LACKS: &str = "list_tasks";
+    const FAILS: &str = "";
+
+    /// What comes of these answers: of workers w1, w2 and so on, each the tasks that it has.
+    #[track_caller]
+    fn check(workers: Workers, answers: &[&str], expected: &str) {
+        let answer = |tasks: &str| match tasks {
+            FAILS => json!({"failed": true, "result": null}),
+            tasks => json!({"result": tasks.split(", ").collect::<Vec<_>>()}),
+        };
+        let results = answers.iter().zip(1..).map(|(tasks, n)| (format!("w{n}"), answer(tasks).into())).collect();
+        let told = match judge("demo", "reboot", &workers, &results) {
+            Ok(()) => "ok".to_owned(),
+            Err(ClientError::UnknownTask { worker, .. }) => format!("{worker} lacks it"),
+            Err(ClientError::Unverified { workers, .. }) => format!("silent: {}", workers.join(" ")),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(told, expected, "{workers} {answers:?}");
+    }
+
+    #[test]
+    fn who_must_have_a_task_depends_on_whom_it_is_for() {
+        let named = |names: &[&str]| Workers::List(names.iter().map(|name| (*name).to_owned()).collect());
+        check(Workers::All, &[HAS, HAS], "ok");
+        check(Workers::All, &[HAS, FAILS], "ok");
+        check(Workers::All, &[HAS, LACKS], "w2 lacks it");
+        check(Workers::All, &[FAILS], "silent: ");
+        check(Workers::All, &[], "silent: ");
+        check(Workers::Any, &[LACKS, HAS, FAILS], "ok");
+        check(Workers::Any, &[LACKS, FAILS], "w1 lacks it");
+        check(Workers::Any, &[FAILS], "silent: ");
+        check(Workers::One("w1".to_owned()), &[HAS], "ok");
+        check(Workers::One("w1".to_owned()), &[LACKS], "w1 lacks it");
+        check(Workers::One("w9".to_owned()), &[], "silent: w9");
+        check(named(&["w1", "w2"]), &[HAS, HAS], "ok");
+        check(named(&["w1", "w2"]), &[HAS, FAILS], "silent: w2");
+        check(named(&["w1", "w2", "w3"]), &[HAS, FAILS, LACKS], "w3 lacks it");
+    }
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientBuilder, ClientError, Clock, HolderKind, JobFilter, JobId, JobStatus, Json, Limits, NewJob, Outcome,
-    Role, Security, StoreError, StoreOpenError, SystemClock, Timestamp, Update, WorkerResult, Workers,
+    Client, ClientBuilder, ClientError, Clock, Config, HolderKind, Interval, JobFilter, JobId, JobStatus, Json, Limits,
+    NewJob, NewSchedule, Outcome, Role, Security, StoreError, StoreOpenError, SystemClock, Timestamp, Update,
+    WorkerResult, Workers,
 };
 use norfab_loopback::{Loopback, LoopbackConfig};
 use serde_json::json;
@@ -274,6 +275,49 @@ async fn limits_are_the_callers() {
     let client = bench.builder().limits(limits).build().await.expect("opens");
     let refused = client.submit_job(echo()).await.err().map(|error| error.to_string());
     assert!(refused.as_ref().is_some_and(|error| error.contains("forbidden_tasks")), "{refused:?}");
+    client.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_task_is_looked_for_at_those_it_is_for() {
+    let bench = Bench::start().await;
+    let client = bench.client(Role::Owner).await;
+    let named = |names: &[&str]| Workers::List(names.iter().map(|name| (*name).to_owned()).collect());
+    let first = || Workers::One("demo-worker-1".to_owned());
+    for workers in [Workers::All, Workers::Any, first(), named(&["demo-worker-1", "demo-worker-2"])] {
+        let before = bench.fabric.executions().len();
+        within(client.verify_task("demo", "echo", &workers)).await.expect("they have it");
+        let asked = if workers == first() { 1 } else { 2 };
+        assert_eq!(bench.fabric.executions().len() - before, asked, "{workers}");
+        let unknown = within(client.verify_task("demo", "nosuch", &workers)).await;
+        assert!(matches!(unknown, Err(ClientError::UnknownTask { .. })), "{workers}: {unknown:?}");
+    }
+    for workers in [named(&["demo-worker-1", "demo-worker-9"]), Workers::One("demo-worker-9".to_owned())] {
+        match within(client.verify_task("demo", "echo", &workers)).await {
+            Err(ClientError::Unverified { workers, .. }) => assert_eq!(workers, ["demo-worker-9"]),
+            other => panic!("{other:?}"),
+        }
+    }
+    let nobody = within(client.verify_task("nobody", "echo", &Workers::All)).await;
+    assert!(matches!(nobody, Err(ClientError::Unverified { workers, .. }) if workers.is_empty()));
+    client.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_dispatcher_told_to_do_nothing_at_a_time_does_one_thing() {
+    let bench = Bench::start().await;
+    let nothing =
+        Config { window: 0, poll_batch: 0, reply_batch: 0, catch_up_limit: 0, schedule_batch: 0, ..Config::default() };
+    let client = bench.builder().dispatch(nothing).build().await.expect("opens");
+    let every = NewSchedule::new("demo", "echo", Interval::new(1).expect("an interval"));
+    let key = client.create_job_schedule(every).await.expect("created").schedule.uuid.into();
+    within(async {
+        while client.get_job_schedule(&key).await.expect("there").view.schedule.counters.total_runs == 0 {
+            let outcome = client.run_job(echo()).await.expect("runs");
+            assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+        }
+    })
+    .await;
     client.shutdown().await;
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use norfab_model::{Limits, RetryPolicy, Scope};
 
-/// What a dispatcher can be told. The defaults suit a fabric of any size.
+/// What a dispatcher can be told. The defaults suit a fabric of any size; a number outside its bounds counts as the
+/// nearest within them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Which jobs it serves. Default all.
@@ -26,15 +27,15 @@ pub struct Config {
     pub retry: RetryPolicy,
     /// How often the database is looked at for changes of other processes. Default 500 ms.
     pub watch_interval: Duration,
-    /// How many jobs may be sent and not yet taken by the broker. Default 500.
+    /// How many jobs may be sent and not yet taken by the broker: at least 1. Default 500.
     pub window: usize,
-    /// How many jobs are asked for in one go. Default 500.
+    /// How many jobs are asked for in one go: at least 1. Default 500.
     pub poll_batch: u32,
-    /// How many messages are applied in one transaction at the most. Default 1,000.
+    /// How many messages are applied in one transaction at the most: at least 1. Default 1,000.
     pub reply_batch: usize,
     /// How many jobs a pass makes of long backlogs, beyond the first of each schedule: 1 to 10,000. Default 100.
     pub catch_up_limit: u32,
-    /// How many due schedules are looked at in one transaction. Default 1,000.
+    /// How many due schedules are looked at in one transaction: 1 to 10,000. Default 1,000.
     pub schedule_batch: u32,
     /// What a schedule must keep to when its occurrences become jobs, forbidden tasks included.
     pub limits: Limits,
@@ -64,5 +65,49 @@ impl Default for Config {
             longest_pause: Duration::from_secs(30),
             storage_patience: Duration::from_secs(30),
         }
+    }
+}
+
+impl Config {
+    /// The same with each number within its bounds: with a batch or a window of nothing no pass would ever end.
+    #[must_use]
+    pub(crate) fn clamped(self) -> Self {
+        Self {
+            window: self.window.max(1),
+            poll_batch: self.poll_batch.max(1),
+            reply_batch: self.reply_batch.max(1),
+            catch_up_limit: self.catch_up_limit.clamp(1, MOST_AT_ONCE),
+            schedule_batch: self.schedule_batch.clamp(1, MOST_AT_ONCE),
+            ..self
+        }
+    }
+}
+
+/// The most jobs or schedules of one transaction; more would keep other processes from the database for long.
+const MOST_AT_ONCE: u32 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The window, the batches of polls, replies and schedules, and the catch-up limit.
+    fn config(numbers: [u32; 5]) -> Config {
+        let [window, poll_batch, reply_batch, schedule_batch, catch_up_limit] = numbers;
+        let (window, reply_batch) = (window as usize, reply_batch as usize);
+        Config { window, poll_batch, reply_batch, schedule_batch, catch_up_limit, ..Config::default() }
+    }
+
+    #[track_caller]
+    fn check(given: [u32; 5], expected: [u32; 5]) {
+        assert_eq!(config(given).clamped(), config(expected));
+    }
+
+    #[test]
+    fn numbers_are_put_within_their_bounds() {
+        check([0; 5], [1; 5]);
+        check([1; 5], [1; 5]);
+        check([10_000; 5], [10_000; 5]);
+        check([10_001; 5], [10_001, 10_001, 10_001, 10_000, 10_000]);
+        assert_eq!(Config::default().clamped(), Config::default());
     }
 }

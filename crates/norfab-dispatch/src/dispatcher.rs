@@ -120,6 +120,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// A dispatcher, the handle to speak to it, and what it tells. It does nothing until it is run.
     #[must_use]
     pub fn new(ports: Ports<S, B, C>, config: Config) -> (Self, Control, mpsc::UnboundedReceiver<Notice>) {
+        let config = config.clamped();
         let (command_sender, commands) = mpsc::unbounded_channel();
         let (notices, notice_receiver) = mpsc::unbounded_channel();
         let link = LinkMonitor::new(config.probe_timeout);

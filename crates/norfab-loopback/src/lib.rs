@@ -12,6 +12,7 @@
 //! | `fail` | `message`, `soft` | raises, or with `soft` returns a failed result |
 //! | `emit` | `n`, `interval` | sends `n` progress events, `interval` seconds apart |
 //! | `ask` | `question`, `timeout` | asks the client, and returns its answer |
+//! | `list_tasks` | `name`, `brief` | describes one task or each; with `brief` only their names |
 
 #![deny(missing_docs)]
 #![cfg_attr(

@@ -63,6 +63,7 @@ impl<C: Clock> Runner<C> {
                 }
                 Ok(completed(&count))
             }
+            Task::List(tasks) => Ok(completed(&tasks)),
             Task::Ask { question, timeout } => self.ask(question, timeout).await,
         }
     }

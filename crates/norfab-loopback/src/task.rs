@@ -5,7 +5,7 @@ use std::time::Duration;
 use norfab_model::Json;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// What a client asks a worker to run, as it came.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +79,19 @@ pub(crate) enum Task {
     Emit { count: u64, interval: Duration },
     /// Asks the client.
     Ask { question: String, timeout: u32 },
+    /// Returns the names of the tasks, or their descriptions.
+    List(Value),
 }
+
+/// The tasks in the order of their names: each with what it does, and its arguments.
+const TASKS: [(&str, &str, &[&str]); 6] = [
+    ("ask", "Asks the client, and returns its answer", &["question", "timeout"]),
+    ("echo", "Returns what it was called with", &[]),
+    ("emit", "Sends events", &["n", "interval"]),
+    ("fail", "Raises, or returns a failed result", &["message", "soft"]),
+    ("list_tasks", "Lists the tasks of the worker", &["name", "brief"]),
+    ("sleep", "Takes some time, and returns how long", &["seconds"]),
+];
 
 /// What a task ends with instead of a result: the name of a Python exception, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,19 +109,19 @@ impl Raised {
 impl Task {
     /// Finds the task of a call and reads its arguments.
     pub(crate) fn of(call: &Call) -> Result<Self, Raised> {
-        let mut given = match call.task.as_str() {
+        let Some((name, _, arguments)) = TASKS.iter().find(|(name, ..)| *name == call.task) else {
+            return Err(Raised::new("KeyError", format!("'{}'", call.task)));
+        };
+        let mut given = match *name {
             // NorFab's own echo has `job` in front, so that a positional argument takes its place.
             "echo" if call.args.as_str() != "[]" => {
                 return Err(Raised::new("TypeError", "echo() got multiple values for argument 'job'"));
             }
             "echo" => return Ok(Self::Echo),
-            "sleep" => Arguments::bind(call, &["seconds"])?,
-            "fail" => Arguments::bind(call, &["message", "soft"])?,
-            "emit" => Arguments::bind(call, &["n", "interval"])?,
-            "ask" => Arguments::bind(call, &["question", "timeout"])?,
-            unknown => return Err(Raised::new("KeyError", format!("'{unknown}'"))),
+            _ => Arguments::bind(call, arguments)?,
         };
-        match call.task.as_str() {
+        match *name {
+            "list_tasks" => listed(given.optional("name")?, given.optional("brief")?).map(Self::List),
             "sleep" => {
                 let seconds: Value = given.required("seconds")?;
                 Ok(Self::Sleep { duration: duration("seconds", &seconds)?, seconds })
@@ -130,6 +142,34 @@ impl Task {
             }
         }
     }
+}
+
+/// The names when they are enough, else the description of one task or of each.
+fn listed(name: Option<Option<String>>, brief: Option<bool>) -> Result<Value, Raised> {
+    if brief == Some(true) {
+        return Ok(TASKS.iter().map(|(name, ..)| *name).collect());
+    }
+    let name = name.flatten().filter(|name| !name.is_empty());
+    let wanted = TASKS.iter().filter(|(task, ..)| name.as_ref().is_none_or(|name| name == task));
+    let described: Vec<Value> = wanted.map(|(name, what, arguments)| described(name, what, arguments)).collect();
+    match name {
+        Some(name) if described.is_empty() => Err(Raised::new("KeyError", format!("'{name} - task not registered'"))),
+        _ => Ok(described.into()),
+    }
+}
+
+/// What a worker of NorFab tells of a task.
+fn described(name: &str, what: &str, arguments: &[&str]) -> Value {
+    let properties: Map<String, Value> = arguments.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+    json!({
+        "name": name,
+        "description": what,
+        "inputSchema": {"type": "object", "properties": properties},
+        "outputSchema": {"type": "object"},
+        "fastapi": null,
+        "mcp": null,
+        "agent": null,
+    })
 }
 
 /// Arguments by name.
@@ -216,6 +256,21 @@ mod tests {
     }
 
     #[test]
+    fn tasks_are_listed_by_name_or_described() {
+        let names = json!(["ask", "echo", "emit", "fail", "list_tasks", "sleep"]);
+        check("list_tasks", "[]", r#"{"brief":true}"#, Task::List(names.clone()));
+        check("list_tasks", r#"["nosuch", true]"#, "{}", Task::List(names));
+        for name in ["null", "\"\"", "\"sleep\""] {
+            let Ok(Task::List(Value::Array(tasks))) = parse("list_tasks", &format!("[{name}]"), "{}") else {
+                panic!("{name}")
+            };
+            assert_eq!(tasks.len(), if name == "\"sleep\"" { 1 } else { 6 });
+            assert_eq!(tasks[tasks.len() - 1]["inputSchema"]["properties"], json!({"seconds": {}}));
+        }
+        check_raises("list_tasks", r#"["nosuch"]"#, "{}", "KeyError", "'nosuch - task not registered'");
+    }
+
+    #[test]
     fn wrong_calls_raise() {
         check_raises("nosuch", "[]", "{}", "KeyError", "'nosuch'");
         check_raises("echo", "[1]", "{}", "TypeError", "multiple values for argument 'job'");
@@ -253,8 +308,10 @@ mod tests {
 
         #[test]
         fn any_arguments_are_read_without_panic(
-            task in prop::sample::select(vec!["echo", "sleep", "fail", "emit", "ask", "x"]),
-            name in prop::sample::select(vec!["seconds", "n", "interval", "message", "soft", "question", "timeout"]),
+            task in prop::sample::select(vec!["echo", "sleep", "fail", "emit", "ask", "list_tasks", "x"]),
+            name in prop::sample::select(vec![
+                "seconds", "n", "interval", "message", "soft", "question", "timeout", "name", "brief",
+            ]),
             value in prop::sample::select(vec!["1", "-1", "1e300", "null", "\"x\"", "[]", "true", "1e-300"]),
         ) {
             let _ = parse(task, "[]", &format!("{{\"{name}\":{value}}}"));

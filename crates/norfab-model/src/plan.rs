@@ -22,8 +22,12 @@ pub struct Plan {
     pub coalesced: u64,
     /// Occurrences that found no room beside unfinished jobs.
     pub skipped: u64,
+    /// Occurrences that were decided before the clock went back and has now come over them again.
+    pub passed_over: u64,
     /// Occurrences that stay due for the next pass, since the budget of this one is spent.
     pub remaining: u64,
+    /// The last occurrence that is decided here.
+    pub decided: Option<Timestamp>,
     /// Where the cursor moves.
     pub next: Option<Upcoming>,
     /// The state afterwards: COMPLETED when nothing is left.
@@ -37,7 +41,9 @@ pub struct Plan {
 /// `unfinished` is how many of its jobs have not ended, `budget_left` how many jobs the pass may still make beyond
 /// the first of each schedule; it binds [`Coalesce::All`] only. In order:
 ///
-/// 1. Due are the occurrences from the cursor whose due time has come.
+/// 1. Due are the occurrences from the cursor whose due time has come. Those up to `decided_until` are passed over when
+///    `now` has come to it again; while the clock is behind it, they are decided like others. Once `now` has come to the
+///    creation, those up to it are none.
 /// 2. `latest` keeps the last of them, `earliest` the first, `all` every one; the others are coalesced.
 /// 3. Those kept whose due time and grace have passed are missed.
 /// 4. Of the others, the oldest first, as many become jobs as the overlap policy has room for; what finds no room is
@@ -51,7 +57,10 @@ pub fn plan_due(schedule: &Schedule, now: Timestamp, unfinished: u64, budget_lef
     if schedule.state != ScheduleState::Active {
         return Plan { state: schedule.state, ..Plan::moving_to(schedule.next) };
     }
-    let Some(due) = due_span(schedule, now) else { return Plan::moving_to(undecided(schedule, now)) };
+    let (cursor, passed_over) = (undecided(schedule, now), walked_again(schedule, now));
+    let Some(due) = cursor.and_then(|cursor| due_span(schedule, cursor.occurrence, now)) else {
+        return Plan { due: passed_over, passed_over, ..Plan::moving_to(cursor) };
+    };
     let kept = coalesce(due, schedule.coalesce);
     let missed = missed_span(schedule, kept, now);
     let on_time = kept.count - missed.map_or(0, |missed| missed.count);
@@ -66,7 +75,7 @@ pub fn plan_due(schedule: &Schedule, now: Timestamp, unfinished: u64, budget_lef
     let create = jobs(schedule, kept, missed, made);
     let decided = create.last().filter(|_| remaining > 0).map_or(due.last, |job| job.occurrence);
     Plan {
-        due: due.count,
+        due: due.count.saturating_add(passed_over),
         coalesced: due.count - kept.count,
         missed: missed.map(|span| MissedJobs {
             newest: schedule.planned_job(schedule.upcoming(span.last)),
@@ -74,8 +83,10 @@ pub fn plan_due(schedule: &Schedule, now: Timestamp, unfinished: u64, budget_lef
             count: span.count,
         }),
         skipped,
+        passed_over,
         remaining,
         create,
+        decided: Some(decided),
         // Less than the allowance, which fits.
         budget_used: u32::try_from(made.saturating_sub(1)).unwrap_or(budget_left),
         ..Plan::moving_to(schedule.first_after(decided))
@@ -89,6 +100,7 @@ impl Plan {
     #[must_use]
     pub fn settle(&self, schedule: &Schedule, now: Timestamp, made: &HashSet<JobId>) -> Schedule {
         let mut after = Schedule { next: self.next, state: self.state, ..schedule.clone() };
+        after.decided_until = self.decided.map_or(schedule.decided_until, |at| at.max(schedule.decided_until));
         if self.due == 0 {
             return after;
         }
@@ -101,7 +113,7 @@ impl Plan {
             coalesced: self.coalesced,
             missed: self.missed.as_ref().map_or(0, |missed| missed.count),
             skipped: self.skipped,
-            passed_over: (self.create.len() - fresh.len()) as u64,
+            passed_over: self.passed_over.saturating_add((self.create.len() - fresh.len()) as u64),
             remaining: self.remaining,
         };
         after.last_run_at = fresh.last().map(|job| job.occurrence).or(schedule.last_run_at);
@@ -119,7 +131,9 @@ impl Plan {
             missed: None,
             coalesced: 0,
             skipped: 0,
+            passed_over: 0,
             remaining: 0,
+            decided: None,
             next,
             state,
             budget_used: 0,
@@ -141,17 +155,31 @@ impl Span {
     }
 }
 
-/// The cursor, put on an occurrence if it stands beside one.
+/// The cursor, put on an occurrence if it stands beside one, and behind what is decided or was before the creation once
+/// the clock has come to it again.
 fn undecided(schedule: &Schedule, now: Timestamp) -> Option<Upcoming> {
-    match schedule.next {
-        Some(cursor) => schedule.occurrences().first_at_or_after(cursor.occurrence).map(|at| schedule.upcoming(at)),
-        None => schedule.first_after(now),
+    let occurrences = schedule.occurrences();
+    let cursor = match schedule.next {
+        Some(cursor) => occurrences.first_at_or_after(cursor.occurrence),
+        None => occurrences.next_after(now),
+    };
+    let done = [schedule.created_at, schedule.decided_until].into_iter().filter(|done| *done <= now).max();
+    match (cursor?, done) {
+        (cursor, Some(done)) if cursor <= done => schedule.first_after(done),
+        (cursor, _) => Some(schedule.upcoming(cursor)),
     }
 }
 
-/// The occurrences from the cursor whose due time has come.
-fn due_span(schedule: &Schedule, now: Timestamp) -> Option<Span> {
-    let first = undecided(schedule, now)?.occurrence;
+/// How many occurrences behind the creation, from the cursor on, were decided before the clock went back, once it has
+/// come over all of them again.
+fn walked_again(schedule: &Schedule, now: Timestamp) -> u64 {
+    let Some(cursor) = schedule.next.filter(|_| schedule.decided_until <= now) else { return 0 };
+    let created = schedule.created_at.saturating_add(Duration::from_micros(1));
+    schedule.occurrences().count_in(cursor.occurrence.max(created), schedule.decided_until)
+}
+
+/// The occurrences from this one whose due time has come.
+fn due_span(schedule: &Schedule, first: Timestamp, now: Timestamp) -> Option<Span> {
     let last = last_due_by(schedule, now)?;
     Span::new(schedule.occurrences(), first, last)
 }

@@ -11,6 +11,8 @@ mod policy;
 mod state;
 mod warning;
 
+use std::time::Duration;
+
 use serde::ser::{Serialize, Serializer};
 
 pub use error::ScheduleError;
@@ -60,6 +62,9 @@ pub struct Schedule {
     /// stays while the schedule is paused or disabled; None when nothing is left.
     #[serde(flatten, serialize_with = "cursor_columns")]
     pub next: Option<Upcoming>,
+    /// Up to this instant everything is decided, it included: the newest occurrence that was, or the instant behind which
+    /// a call put the cursor, and never before the creation. It never goes back; the cursor does, with the clock.
+    pub decided_until: Timestamp,
     /// The last occurrence that became a NEW job.
     pub last_run_at: Option<Timestamp>,
     /// Where it stands.
@@ -112,7 +117,7 @@ pub struct ScheduleCounters {
     pub overlap_skips: u64,
     /// Occurrences that another one stood for.
     pub coalesced_runs: u64,
-    /// Occurrences that a resume or an update left behind, and those that had their job already.
+    /// Occurrences that a resume or an update left behind, and those that were decided before the clock went back.
     pub passed_over: u64,
 }
 
@@ -152,9 +157,21 @@ pub struct ScheduleDetail {
     pub kwargs: Json,
 }
 
-/// Which schedules to list; deleted ones never are. An empty list of a kind does not restrict.
+/// Which of the schedules a list is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Listed {
+    /// Those that are not deleted.
+    #[default]
+    Present,
+    /// The deleted ones: history, of which jobs may be left.
+    Deleted,
+}
+
+/// Which schedules to list. An empty list of a kind does not restrict.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScheduleFilter {
+    /// Those that are there, or the deleted ones.
+    pub listed: Listed,
     /// Only schedules in one of these states.
     pub states: Vec<ScheduleState>,
     /// Only schedules of this service.
@@ -234,7 +251,7 @@ impl Schedule {
             return occurrence;
         }
         let next = self.occurrences().next_after(occurrence);
-        let before_next = next.map(|next| next.saturating_sub(std::time::Duration::from_micros(1)));
+        let before_next = next.map(|next| next.saturating_sub(Duration::from_micros(1)));
         let latest = before_next.into_iter().chain(self.end_at).min().unwrap_or(Timestamp::MAX);
         occurrence.saturating_add(delay).min(latest).max(occurrence)
     }
@@ -251,10 +268,25 @@ impl Schedule {
         self.occurrences().next_after(instant).map(|at| self.upcoming(at))
     }
 
-    /// The occurrences after an instant, in order: what will become jobs if nothing keeps it from that. It ends with
-    /// the schedule's bounds, else at the end of the calendar.
+    /// The occurrences after an instant, in order, by its rule alone. It ends with the schedule's bounds, else at the end
+    /// of the calendar.
     pub fn preview(&self, after: Timestamp) -> impl Iterator<Item = Upcoming> + '_ {
         self.occurrences().after(after).map(|at| self.upcoming(at))
+    }
+
+    /// The occurrences after an instant as they come and as they were, in order. From `now` on these are the ones that are
+    /// not decided, in the past those since its creation; of one that was changed since, those since the last change of
+    /// its row, as the grid may have been another one before.
+    pub fn outlook(&self, now: Timestamp, after: Timestamp) -> impl Iterator<Item = Upcoming> + '_ {
+        let grid_since = if self.revision == 1 { self.created_at } else { self.updated_at };
+        // Without a cursor nothing is to come.
+        let (after, last) = match self.next {
+            Some(_) if after < now => (after.max(grid_since), Timestamp::MAX),
+            Some(next) => (after.max(next.occurrence.saturating_sub(Duration::from_micros(1))), Timestamp::MAX),
+            None if after < now => (after.max(grid_since), self.decided_until),
+            None => (after, after),
+        };
+        self.preview(after).take_while(move |one| one.occurrence <= last)
     }
 
     /// What is allowed and still hardly meant.

@@ -153,6 +153,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             an_unknown_schedule_is_none_or_an_error
             a_pause_is_passed_over
             a_change_of_timing_moves_the_cursor_at_once
+            a_call_that_waited_for_its_turn_moves_nothing_back
             what_is_deleted_is_history
             history_outlives_every_call
             what_is_disabled_makes_nothing
@@ -172,6 +173,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             the_earliest_are_looked_at_first_and_each_once
             a_long_backlog_starves_no_other
             a_clock_that_goes_back_runs_nothing_twice
+            a_clock_that_goes_back_and_forward_runs_nothing_that_was_decided
             what_stands_right_is_not_realigned
             a_missed_occurrence_is_written_once
             a_forbidden_task_switches_only_its_schedule_off

@@ -68,6 +68,9 @@ const NONSENSE: &[(&str, &str)] = &[
     ("next_due_at = NULL", "its next_due_at is NULL beside a next_run_at"),
     ("next_due_at = 'soon'", "its next_due_at is no number of seconds"),
     ("next_due_at = x'00'", "its next_due_at is no number of seconds"),
+    ("next_due_at = next_due_at * 1000", "its next_due_at is no date of this calendar"),
+    ("next_due_at = 9e999", "its next_due_at is no "),
+    ("decided_until = 'once'", "its decided_until is no number of seconds"),
     ("created_at = 'once'", "its created_at is no number of seconds"),
     ("deleted_at = 'once'", "its deleted_at"),
     ("deleted_at = 5.0", "its deleted_at is given while it is ACTIVE"),
@@ -174,6 +177,55 @@ async fn what_its_removal_puts_right_can_be_read_again() {
 fn id_of(key: &ScheduleKey) -> ScheduleId {
     let ScheduleKey::Id(id) = key else { panic!("no identity: {key}") };
     id.clone()
+}
+
+/// The due time of the only schedule is edited like this: a pass is wanted at once, switches it off, and wants no other.
+async fn check_alone(due: &str, reason: &str) {
+    let database = Database::missing();
+    let store = database.open().await;
+    schedules(&store, START, 1, 60).await;
+    database
+        .execute(&format!(
+            "PRAGMA ignore_check_constraints = ON; UPDATE job_schedules SET next_due_at = {due}, next_run_at = {due}"
+        ))
+        .await;
+    assert_eq!(store.schedule_realign(at(1)).await.unwrap(), [], "{due}");
+    let wanted = store.schedule_next_due().await.unwrap();
+    assert!(wanted.is_some_and(|wanted| wanted <= at(1)), "{due}: {wanted:?}");
+    let outcome = pass(&store, 1).await.unwrap();
+    assert_eq!((outcome.quarantined.len(), outcome.created.len(), outcome.more), (1, 0, false), "{due}");
+    assert!(outcome.quarantined[0].reason.contains(reason), "{due}: {}", outcome.quarantined[0].reason);
+    assert_eq!(store.schedule_next_due().await.unwrap(), None, "{due}");
+    assert_eq!(pass(&store, 2).await.unwrap(), Materialized::default(), "{due}");
+    assert_eq!(database.value("state", "FROM job_schedules").await, "'DISABLED'", "{due}");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_due_time_that_is_no_instant_is_looked_at_at_once() {
+    for beyond in ["1795996860000.0", "253402300800.0", "1e18", "1e300", "-1795996860000.0", "-1e300"] {
+        check_alone(beyond, "its next_run_at is no date of this calendar").await;
+    }
+    for number in ["9e999", "-9e999", "'soon'", "''", "x'00'"] {
+        check_alone(number, "its next_run_at is no ").await;
+    }
+}
+
+/// Of one that has no cursor at all it is not known what was decided: it goes on behind now.
+#[tokio::test]
+async fn no_due_time_at_all_is_looked_at_at_once() {
+    let database = Database::missing();
+    let store = database.open().await;
+    schedules(&store, START, 1, 60).await;
+    let edit = |sets: &str| format!("PRAGMA ignore_check_constraints = ON; UPDATE job_schedules SET {sets}");
+    database.execute(&edit("next_due_at = NULL")).await;
+    assert!(store.schedule_next_due().await.unwrap().is_some_and(|due| due <= at(1)));
+    assert_eq!(pass(&store, 1).await.unwrap().quarantined.len(), 1);
+    assert_eq!(store.schedule_next_due().await.unwrap(), None);
+    database.execute(&edit("state = 'ACTIVE', next_run_at = NULL, next_due_at = NULL")).await;
+    assert!(store.schedule_next_due().await.unwrap().is_some_and(|due| due <= at(2)));
+    assert_eq!(pass(&store, 2).await.unwrap().quarantined.len(), 0);
+    assert_eq!(store.schedule_next_due().await.unwrap(), Some(at(60)), "it stands on its grid again");
 }
 
 #[tokio::test]
@@ -325,6 +377,31 @@ async fn a_job_of_a_schedule_that_cannot_be_read_is_a_failed_run() {
     database.execute("UPDATE jobs SET kwargs = x'00' WHERE status = 'NEW'").await;
     assert_eq!(store.job_claim(Claim::new(at(121), &norfab_model::Scope::All, 10)).await.unwrap().failed.len(), 1);
     assert_eq!(store.schedule_find(&id.into()).await.unwrap().unwrap().schedule.counters.failed_runs, 2);
+}
+
+#[tokio::test]
+async fn a_job_of_a_schedule_that_cannot_be_read_is_in_the_way() {
+    for (uuid, shown) in [("x'00ff'", "(\u{fffd})"), ("''", "()"), ("'a' || char(10) || 'b'", "(a b)"), ("NULL", "()")]
+    {
+        let database = Database::missing();
+        let store = database.open().await;
+        let id = schedules(&store, START, 1, 60).await.remove(0).uuid;
+        database
+            .execute(&format!(
+                "INSERT INTO jobs (uuid, service, task, status, received_timestamp, schedule_id)
+                 VALUES ({uuid}, 'dummy', 'echo', 'STARTED', '', '{id}')"
+            ))
+            .await;
+        match store.schedule_run_now(at(1), &id, Overlap::Respect, &LIMITS()).await {
+            Err(ScheduleError::Overlap { job, since, .. }) => {
+                assert_eq!((job.as_str(), since), (shown, START), "{uuid}");
+            }
+            other => panic!("{uuid}: {other:?}"),
+        }
+        let looked_at = pass(&store, 60).await.unwrap().outcomes.remove(0).outcome;
+        assert_eq!((looked_at.created, looked_at.skipped), (0, 1), "{uuid}: as a pass finds it");
+        store.close().await;
+    }
 }
 
 #[tokio::test]

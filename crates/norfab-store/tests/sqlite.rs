@@ -546,6 +546,7 @@ async fn constraints_hold_against_other_hands() {
         "state = 'SLEEPING'",
         "next_run_at = NULL, next_due_at = NULL",
         "next_due_at = 59.0",
+        "decided_until = 'once'",
         "next_run_at = 'tomorrow'",
         "start_at = 10.0, end_at = 10.0",
         "max_instances = 0",

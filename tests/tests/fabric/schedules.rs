@@ -133,8 +133,8 @@ async fn management_leaves_running_jobs_alone(security: Security) {
     assert_eq!(jobs_of(&client, &by_id).await.len(), 2);
     assert_eq!(peer.executions().len(), 2);
     client.create_job_schedule(every(3600, "echo").name(name)).await.expect("the name is free");
-    client.verify_task("dummy", "count").await.expect("there is such a task");
-    let unknown = client.verify_task("dummy", "nosuchtask").await;
+    client.verify_task("dummy", "count", &Workers::All).await.expect("there is such a task");
+    let unknown = client.verify_task("dummy", "nosuchtask", &Workers::All).await;
     assert!(matches!(unknown, Err(ClientError::UnknownTask { .. })), "{unknown:?}");
     client.shutdown().await;
 }

@@ -137,6 +137,9 @@ impl BoundsArgs {
 /// `schedule list`.
 #[derive(Debug, Args)]
 pub(crate) struct SchedulesArgs {
+    /// The deleted ones instead, with the UUIDs by which their jobs are listed
+    #[arg(long)]
+    pub(crate) deleted: bool,
     /// Only schedules in this state; several with commas, or give it again
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub(crate) state: Vec<ScheduleState>,
@@ -166,7 +169,7 @@ pub(crate) struct PreviewArgs {
     /// The rule's bounds.
     #[command(flatten)]
     pub(crate) bounds: BoundsArgs,
-    /// Only instants after this time; without it, after now
+    /// Only instants after this time, at which a rule counts as created; without it, after now
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse, allow_negative_numbers = true)]
     pub(crate) from: Option<Timestamp>,
     /// How many at the most

@@ -51,7 +51,7 @@ pub(crate) async fn schedule(
 pub(crate) async fn list(site: &Site, args: ListArgs, out: &Output) -> Result<Verdict, Failure> {
     let client = site.open_existing(Role::ReadOnly).await?;
     let schedule = match args.schedule {
-        Some(key) => Some(schedule_id(&client, &key).await?),
+        Some(key) => Some(schedule_id(&client, &key).await.inspect_err(|error| tell_of_deleted(error, out))?),
         None => None,
     };
     let filter = JobFilter {
@@ -91,6 +91,15 @@ async fn schedule_id(client: &Client, key: &ScheduleKey) -> Result<ScheduleId, C
             Err(_) => Err(ScheduleError::Unreadable(row).into()),
         },
         Err(error) => Err(error),
+    }
+}
+
+/// A name that is not found may be that of a deleted schedule.
+fn tell_of_deleted(error: &ClientError, out: &Output) {
+    if let ClientError::Schedule(ScheduleError::Unknown(ScheduleKey::Name(_))) = error {
+        out.progress(
+            "a deleted schedule has given its name up, and is named by its UUID: norfab schedule list --deleted",
+        );
     }
 }
 
@@ -190,7 +199,7 @@ pub(super) fn tell_changed(job: &Job, out: &Output) -> Result<(), Failure> {
 }
 
 /// A delayed job needs somebody who sends it at its time.
-pub(super) fn tell_who_sends(site: &Site, out: &Output) -> Result<Verdict, Failure> {
+fn tell_who_sends(site: &Site, out: &Output) -> Result<Verdict, Failure> {
     site.tell_who_serves("the job is sent only if `norfab run` is running at its time, or is started later", out)?;
     Ok(Verdict::Done)
 }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientError, Clock, Created, Limits, Managed, NewSchedule, Overlap, Patch, Role, ScheduleCursor,
-    ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SwitchedOff, SystemClock, Timestamp, Upcoming, Zone,
+    Client, ClientError, Clock, Created, Limits, Listed, Managed, NewSchedule, Overlap, Patch, Preview, Role,
+    ScheduleCursor, ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SwitchedOff, SystemClock, Timestamp,
+    Upcoming, Zone, preview_new,
 };
 use serde::Serialize;
 
-use super::job::{new_job, tell_changed, tell_who_sends, texts, wait};
+use super::job::{new_job, tell_changed, texts, wait};
 use super::{Site, Verdict};
 use crate::args::{CreateArgs, KeyArgs, OrNone, PreviewArgs, RunNowArgs, SchedulesArgs, UpdateArgs};
 use crate::failure::Failure;
@@ -53,7 +54,7 @@ pub(crate) async fn create(
 ) -> Result<Verdict, Failure> {
     let is_verified = args.verify;
     let new = new_schedule(args, signals).await?;
-    Limits::default().check_schedule(SystemClock.now(), new.clone()).map_err(ClientError::from)?;
+    site.limits()?.check_schedule(SystemClock.now(), new.clone()).map_err(ClientError::from)?;
     let client = site.open(if is_verified { Role::Guest } else { Role::Beside }).await?;
     let created = async {
         if is_verified {
@@ -71,6 +72,7 @@ pub(crate) async fn create(
 /// Lists schedules.
 pub(crate) async fn list(site: &Site, args: SchedulesArgs, out: &Output) -> Result<Verdict, Failure> {
     let filter = ScheduleFilter {
+        listed: if args.deleted { Listed::Deleted } else { Listed::Present },
         states: args.state,
         service: args.service,
         task: args.task,
@@ -82,7 +84,12 @@ pub(crate) async fn list(site: &Site, args: SchedulesArgs, out: &Output) -> Resu
     client.shutdown().await;
     let is_empty = page.schedules.is_empty();
     out.result(&page, || {
-        if is_empty { String::new() } else { output::schedule_list(&page, &Moments::now(), Room::of_stdout()) }
+        let (moments, room) = (Moments::now(), Room::of_stdout());
+        match filter.listed {
+            _ if is_empty => String::new(),
+            Listed::Present => output::schedule_list(&page, &moments, room),
+            Listed::Deleted => output::deleted_list(&page, &moments, room),
+        }
     })?;
     if is_empty {
         out.progress("no such schedules");
@@ -107,13 +114,13 @@ pub(crate) async fn show(site: &Site, args: KeyArgs, out: &Output) -> Result<Ver
 
 /// Shows the next instants of a schedule, or of a rule that is none yet.
 pub(crate) async fn preview(site: &Site, args: PreviewArgs, out: &Output) -> Result<Verdict, Failure> {
-    let from = args.from.unwrap_or_else(|| SystemClock.now());
     let count = usize::try_from(args.count).unwrap_or(usize::MAX);
     match (args.key, args.every) {
-        (Some(key), _) if args.bounds.is_empty() => preview_schedule(site, &key, from, count, out).await,
+        (Some(key), _) if args.bounds.is_empty() => preview_schedule(site, &key, args.from, count, out).await,
         (None, Some(every)) => {
             // The rule is looked at alone: what it runs does not matter.
-            preview_rule(args.bounds.onto(NewSchedule::new("any", "any", every)), from, count, out)
+            let new = args.bounds.onto(NewSchedule::new("any", "any", every));
+            preview_rule(new, args.from.unwrap_or_else(|| SystemClock.now()), count, out)
         }
         _ => Err(Failure::Usage(
             "--start-at, --end-at, --timezone and --jitter describe a new rule: give them with --every".to_owned(),
@@ -166,7 +173,13 @@ pub(crate) async fn disable(site: &Site, args: KeyArgs, out: &Output) -> Result<
 pub(crate) async fn delete(site: &Site, args: KeyArgs, out: &Output) -> Result<Verdict, Failure> {
     let client = site.open_existing(Role::Beside).await?;
     let switched_off = client.delete_job_schedule(&args.key).await;
-    tell_switched_off(client, switched_off, out).await
+    let managed = switched_off.as_ref().ok().and_then(SwitchedOff::managed);
+    let uuid = managed.map(|managed| managed.schedule.uuid.clone());
+    let verdict = tell_switched_off(client, switched_off, out).await?;
+    if let Some(uuid) = uuid {
+        out.progress(&format!("its jobs stay: norfab job list --schedule {uuid}"));
+    }
+    Ok(verdict)
 }
 
 /// Runs a schedule once; waits for the results only if that was asked for.
@@ -186,7 +199,8 @@ pub(crate) async fn run_now(
     let job = client.run_job_schedule_now(&args.key, overlap).await?.job().await?;
     client.shutdown().await;
     tell_changed(&job, out)?;
-    tell_who_sends(site, out)
+    site.tell_who_serves("the job is sent only if `norfab run` is started before its deadline", out)?;
+    Ok(Verdict::Done)
 }
 
 async fn new_schedule(args: CreateArgs, signals: &mut Signals) -> Result<NewSchedule, Failure> {
@@ -211,7 +225,7 @@ async fn verify(client: &Client, new: &NewSchedule, signals: &mut Signals) -> Re
     /// How long a question that failed may take to be explained.
     const EXPLANATION: Duration = Duration::from_millis(500);
     let verified = tokio::select! {
-        verified = client.verify_task(&new.service, &new.task) => verified,
+        verified = client.verify_task(&new.service, &new.task, &new.workers) => verified,
         reason = client.unreachable() => Err(ClientError::Unreachable { reason }),
         signal = signals.next() => return Err(Failure::Interrupted(signal)),
     };
@@ -253,13 +267,12 @@ async fn patch(args: UpdateArgs, signals: &mut Signals) -> Result<SchedulePatch,
 async fn preview_schedule(
     site: &Site,
     key: &ScheduleKey,
-    from: Timestamp,
+    from: Option<Timestamp>,
     count: usize,
     out: &Output,
 ) -> Result<Verdict, Failure> {
     let client = site.open_existing(Role::ReadOnly).await?;
-    let schedule = client.get_job_schedule(key).await?.view.schedule;
-    let next = client.preview(&ScheduleKey::from(schedule.uuid.clone()), from, count).await?;
+    let Preview { schedule, next } = client.preview(key, from, count).await?;
     client.shutdown().await;
     tell_instants(&next, &Instants::of_schedule(&next), &schedule.timezone, out)?;
     if schedule.state != ScheduleState::Active {
@@ -269,11 +282,7 @@ async fn preview_schedule(
 }
 
 fn preview_rule(new: NewSchedule, from: Timestamp, count: usize, out: &Output) -> Result<Verdict, Failure> {
-    let valid = Limits::default().check_schedule(SystemClock.now(), new).map_err(ClientError::from)?;
-    let schedule = valid.schedule();
-    // What the jitter makes of an instant hangs on the identity that the schedule will have.
-    let nominal = |one: Upcoming| Upcoming { due: one.occurrence, ..one };
-    let next: Vec<_> = schedule.preview(from).take(count).map(nominal).collect();
+    let Preview { schedule, next } = preview_new(&Limits::default(), new, from, count)?;
     tell_instants(&next, &Instants::of_rule(&next), &schedule.timezone, out)?;
     if schedule.jitter_seconds > 0 {
         out.progress(&format!("each of them will be due up to {} s later", schedule.jitter_seconds));

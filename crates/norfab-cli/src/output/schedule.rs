@@ -46,6 +46,31 @@ pub(crate) fn schedule_list(page: &SchedulePage, moments: &Moments, room: Room) 
     table.lines(room)
 }
 
+/// A page of deleted schedules, a line each, with what is needed to find their jobs.
+#[must_use]
+pub(crate) fn deleted_list(page: &SchedulePage, moments: &Moments, room: Room) -> String {
+    let mut table = Table::new([
+        Column::whole("UUID"),
+        Column::shortened("NAME", 12),
+        Column::shortened("TASK", 12).leaves(2),
+        Column::whole("DELETED").leaves(3),
+        Column::whole("RUNS").leaves(1),
+    ]);
+    for Schedule { uuid, name, service, task, timezone, deleted_at, counters, .. } in
+        page.schedules.iter().map(|view| &view.schedule)
+    {
+        table.add([
+            Cell::new(plain(uuid.as_str())),
+            Cell::new(name.as_deref().map_or_else(dash, plain)),
+            Cell::new(plain(&format!("{service}:{task}"))),
+            deleted_at
+                .map_or_else(|| Cell::new(dash()), |at| Cell::of_forms([in_zone(at, timezone), moments.relative(at)])),
+            Cell::new(counters.total_runs.to_string()),
+        ]);
+    }
+    table.lines(room)
+}
+
 /// All that is known of a schedule.
 #[must_use]
 pub(crate) fn schedule_detail(detail: &ScheduleDetail, moments: &Moments, room: Room) -> String {

@@ -300,6 +300,40 @@ fn only_active_schedules_are_planned() {
     }
 }
 
+/// At 12:10 the clock goes back, far before the creation, and then forward again: what was decided is not run, whatever
+/// had become of it, and what lies up to the creation is none of the schedule's.
+#[track_caller]
+fn there_and_back(back: i64, forward: i64, due: &str, created: &[&str]) {
+    let new = |new: NewSchedule| allow(1000)(new).coalesce(Coalesce::All).grace(60);
+    let (_, before) = pass(&minutely(new), at("12:10:00"));
+    assert_eq!((before.counters.total_runs, before.counters.missed_runs), (2, 9));
+    let realigned = Schedule { next: before.realigned(noon(600 - back)).or(before.next), ..before };
+    let (plan, after) = pass(&realigned, noon(600 - back + forward));
+    let outcome = after.last_outcome.as_ref().filter(|outcome| outcome.when == noon(600 - back + forward));
+    assert_eq!(outcome.map(ToString::to_string).as_deref(), Some(due).filter(|due| !due.is_empty()));
+    assert_eq!(
+        plan.create.iter().map(|job| job.occurrence).collect::<Vec<_>>(),
+        created.iter().map(|time| at(time)).collect::<Vec<_>>()
+    );
+    let counted = after.counters.passed_over + plan.create.len() as u64;
+    assert_eq!(counted, outcome.map_or(0, |outcome| outcome.due - outcome.missed), "one counter each");
+    assert!(after.next.is_some_and(|next| next.occurrence > noon(600 - back + forward)));
+}
+
+#[test]
+fn a_clock_that_goes_back_and_forward_runs_nothing_that_was_decided() {
+    const YEAR: i64 = 365 * 86_400;
+    there_and_back(3600, 3600, "11 due: 11 passed over (decided before the clock went back)", &[]);
+    there_and_back(YEAR, YEAR, "11 due: 11 passed over (decided before the clock went back)", &[]);
+    there_and_back(YEAR, YEAR + 30, "11 due: 11 passed over (decided before the clock went back)", &[]);
+    let one_more = "12 due: 1 created, 11 passed over (decided before the clock went back)";
+    there_and_back(YEAR, YEAR + 60, one_more, &["12:11:00"]);
+    there_and_back(120, 120, "2 due: 2 passed over (decided before the clock went back)", &[]);
+    // The clock is behind what was decided still: only the creation counts.
+    there_and_back(YEAR, YEAR - 300, "6 due: 2 created, 4 missed (beyond the grace)", &["12:04:00", "12:05:00"]);
+    there_and_back(YEAR, YEAR - 630, "", &[]);
+}
+
 /// The clock is at 17:00 by mistake and runs 17:00, then is put right to 15:01: no hours of silence, and nothing runs
 /// twice.
 #[test]
@@ -326,7 +360,7 @@ fn backward_step() {
     assert_eq!(schedule.last_run_at, Some(at("16:59:00")));
     assert_eq!(
         schedule.last_outcome.map(|outcome| outcome.to_string()).as_deref(),
-        Some("1 due: 1 passed over (had a job already)")
+        Some("1 due: 1 passed over (decided before the clock went back)")
     );
 }
 

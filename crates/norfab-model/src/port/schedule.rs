@@ -105,7 +105,7 @@ pub trait ScheduleStore: Send + Sync + 'static {
         key: &ScheduleKey,
     ) -> impl Future<Output = Result<Option<ScheduleDetail>, ScheduleError>> + Send;
 
-    /// A page of the schedules that are not deleted, in the order of their creation.
+    /// A page of the schedules, or of the deleted ones, in the order of their creation.
     fn schedule_list(
         &self,
         filter: &ScheduleFilter,

@@ -1,5 +1,7 @@
 //! What the calls of a caller make of a schedule: plain functions of the row and `now`, which the stores carry out.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::{
@@ -7,6 +9,9 @@ use super::{
     UnreadableSchedule, Upcoming, Verdict, anchor,
 };
 use crate::{Job, JobId, Json, Limits, Timestamp, one_line};
+
+/// How long a call may wait between reading the clock and its turn.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// What a call made of a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -104,8 +109,9 @@ impl Schedule {
     /// passed over. A DISABLED one must pass the same checks as a new one (except for its arguments), and loses its
     /// `last_error`.
     ///
-    /// # Errors [`ScheduleError::Refused`] when it is COMPLETED, [`ScheduleError::Invalid`] when it was DISABLED and
-    /// is not valid any more, [`ScheduleError::Deleted`].
+    /// # Errors
+    /// [`ScheduleError::Refused`] when it is COMPLETED, [`ScheduleError::Invalid`] when it was DISABLED and is not valid
+    /// any more, [`ScheduleError::Deleted`].
     pub fn resume(&self, now: Timestamp, limits: &Limits) -> Result<Managed, ScheduleError> {
         if self.permit(ScheduleCall::Resume)? == Verdict::NoChange {
             return Ok(self.unchanged());
@@ -113,9 +119,11 @@ impl Schedule {
         if self.state == ScheduleState::Disabled {
             limits.check_rules(NewSchedule::of(self))?;
         }
-        let next = self.first_after(now);
+        let after = self.turning_point(now);
+        let (next, decided_until) = (self.first_after(after), self.decided_until.max(after));
         let state = if next.is_some() { ScheduleState::Active } else { ScheduleState::Completed };
-        Ok(Self { next, state, last_error: None, ..self.touched(now) }.changed(self.occurrences_until(now)))
+        let resumed = Self { next, state, decided_until, last_error: None, ..self.touched(now) };
+        Ok(resumed.changed(self.occurrences_until(after)))
     }
 
     /// Changes it, for future occurrences; its revision grows. Only when trigger, bounds, zone or jitter become
@@ -139,8 +147,10 @@ impl Schedule {
         let mut passed_over = 0;
         if schedule.timing_differs(self) {
             schedule.anchor_at = anchor(schedule.start_at, schedule.created_at);
-            schedule.next = Some(limits.check_timing(now, &schedule)?);
-            passed_over = self.occurrences_until(now);
+            let after = self.turning_point(now);
+            schedule.next = Some(limits.check_timing(after, &schedule)?);
+            schedule.decided_until = self.decided_until.max(after);
+            passed_over = self.occurrences_until(after);
             if schedule.state == ScheduleState::Completed {
                 schedule.state = ScheduleState::Active;
             }
@@ -175,8 +185,8 @@ impl Schedule {
     /// Makes a job at once, beside the cadence. `active` are its unfinished jobs, the one that is longest under way
     /// first; as many as `max_instances` are enough.
     ///
-    /// # Errors [`ScheduleError::Overlap`] when its overlap policy has no room and is to be respected,
-    /// [`ScheduleError::Refused`] when it is COMPLETED or DISABLED, [`ScheduleError::Invalid`] when its task is
+    /// # Errors
+    /// [`ScheduleError::Overlap`] when its overlap policy has no room and is to be respected, [`ScheduleError::Refused`] when it is COMPLETED or DISABLED, [`ScheduleError::Invalid`] when its task is
     /// forbidden by now, [`ScheduleError::Deleted`].
     pub fn run_now(
         &self,
@@ -217,6 +227,13 @@ impl Schedule {
         let first = self.first_after(now).filter(|first| first.occurrence < next.occurrence);
         let right = first.unwrap_or_else(|| self.upcoming(next.occurrence));
         (right != next).then_some(right)
+    }
+
+    /// Behind which instant a call puts the cursor: `now`; or what is decided, when a call has read the clock and then
+    /// waited for its turn while that was decided. When `now` lies further back the clock was set back, and what is
+    /// decided would keep the schedule silent.
+    fn turning_point(&self, now: Timestamp) -> Timestamp {
+        if self.decided_until.since(now) <= LONGEST_WAIT { now.max(self.decided_until) } else { now }
     }
 
     /// How many occurrences there are from the cursor up to an instant, it included: what a call passes over that moves

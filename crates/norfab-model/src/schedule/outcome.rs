@@ -25,7 +25,7 @@ pub struct LastOutcome {
     pub missed: u64,
     /// Those that found no room beside unfinished jobs.
     pub skipped: u64,
-    /// Those that had their job already: the clock had gone back over them.
+    /// Those that were decided before: the clock had gone back over them.
     #[serde(default)]
     pub passed_over: u64,
     /// Those that stay due for the next pass, since the budget of this one was spent.
@@ -57,7 +57,7 @@ impl fmt::Display for LastOutcome {
             (self.coalesced, "coalesced"),
             (self.missed, "missed (beyond the grace)"),
             (self.skipped, "skipped (an earlier job was unfinished)"),
-            (self.passed_over, "passed over (had a job already)"),
+            (self.passed_over, "passed over (decided before the clock went back)"),
             (self.remaining, "left for the next pass"),
         ];
         let parts: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
@@ -95,7 +95,10 @@ mod tests {
             "6 due: 1 created, 5 skipped (an earlier job was unfinished)",
         );
         check(LastOutcome { remaining: 3, ..outcome(All, 6, 3) }, "6 due: 3 created, 3 left for the next pass");
-        check(LastOutcome { passed_over: 1, ..outcome(All, 1, 0) }, "1 due: 1 passed over (had a job already)");
+        check(
+            LastOutcome { passed_over: 1, ..outcome(All, 1, 0) },
+            "1 due: 1 passed over (decided before the clock went back)",
+        );
     }
 
     #[test]

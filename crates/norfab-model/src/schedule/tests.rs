@@ -39,7 +39,7 @@ fn a_row_has_the_names_of_its_columns() {
         "timeout": 600, "trigger_type": "interval", "trigger_config": {"seconds": 300, "mode": "fixed_rate"},
         "timezone": "europe/berlin", "start_at": null, "end_at": null, "anchor_at": "2026-11-30T12:00:00Z",
         "jitter_seconds": 0, "next_run_at": "2026-11-30T12:05:00Z", "next_due_at": "2026-11-30T12:05:00Z",
-        "last_run_at": null, "state": "ACTIVE", "coalesce": "latest", "misfire_grace_seconds": 60,
+        "decided_until": "2026-11-30T12:00:00Z", "last_run_at": null, "state": "ACTIVE", "coalesce": "latest", "misfire_grace_seconds": 60,
         "overlap_policy": "FORBID", "max_instances": 1, "created_at": "2026-11-30T12:00:00Z",
         "updated_at": "2026-11-30T12:00:00Z", "deleted_at": null, "revision": 1, "total_runs": 0, "failed_runs": 0,
         "missed_runs": 0, "overlap_skips": 0, "coalesced_runs": 0, "passed_over": 0, "last_error": null,
@@ -54,6 +54,41 @@ fn a_row_has_the_names_of_its_columns() {
         expected.as_object_mut().expect("object").insert(key.to_owned(), value);
     }
     assert_eq!(shown, expected);
+}
+
+/// The first two occurrences that are shown after an instant, in seconds after noon.
+#[track_caller]
+fn shows(schedule: &Schedule, now: i64, after: i64, expected: &[i64]) {
+    let shown: Vec<_> = schedule.outlook(noon(now), noon(after)).take(2).map(|one| one.occurrence).collect();
+    let expected: Vec<_> = expected.iter().map(|second| noon(*second)).collect();
+    assert_eq!(shown, expected, "at {now}, after {after}");
+}
+
+#[test]
+fn an_outlook_shows_what_runs_and_what_ran() {
+    let fresh = saved(every("1m"));
+    shows(&fresh, 10, 10, &[60, 120]);
+    shows(&fresh, 10, 90, &[120, 180]);
+    // Nothing ran before the creation.
+    shows(&fresh, 10, -86_400, &[60, 120]);
+    let plan = crate::plan_due(&fresh, noon(600), 0, 100);
+    let ran = plan.settle(&fresh, noon(600), &std::collections::HashSet::new());
+    shows(&ran, 610, 610, &[660, 720]);
+    shows(&ran, 610, 500, &[540, 600]);
+    // The clock was put back, and that is not noticed yet: what is decided does not come again.
+    shows(&ran, 300, 300, &[660, 720]);
+    let realigned = Schedule { next: ran.realigned(noon(300)), ..ran.clone() };
+    shows(&realigned, 300, 300, &[360, 420]);
+    // The grid was another one before the change.
+    let patch = crate::SchedulePatch { trigger: Some(every("30s").trigger), ..crate::SchedulePatch::default() };
+    let changed = ran.update(noon(615), patch, &Limits::default()).expect("updated").managed.schedule;
+    shows(&changed, 700, 0, &[630, 660]);
+    let ended = saved(every("1m").end_at(noon(90)));
+    let plan = crate::plan_due(&ended, noon(60), 0, 100);
+    let ended = plan.settle(&ended, noon(60), &std::collections::HashSet::new());
+    shows(&ended, 70, 0, &[60]);
+    shows(&ended, 70, 70, &[]);
+    shows(&ended, 10, 20, &[]);
 }
 
 #[test]

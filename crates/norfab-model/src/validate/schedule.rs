@@ -62,6 +62,7 @@ impl Rules {
             anchor_at: anchor(self.start_at, now),
             jitter_seconds: self.jitter_seconds,
             next: None,
+            decided_until: now,
             last_run_at: None,
             state,
             coalesce: self.coalesce,

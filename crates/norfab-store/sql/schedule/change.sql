@@ -3,6 +3,7 @@ UPDATE job_schedules NOT INDEXED
 SET state = change.value ->> 'state',
     next_run_at = (change.value ->> 'next_run_at') / 1000000.0,
     next_due_at = (change.value ->> 'next_due_at') / 1000000.0,
+    decided_until = (change.value ->> 'decided_until') / 1000000.0,
     last_run_at = (change.value ->> 'last_run_at') / 1000000.0,
     updated_at = (change.value ->> 'updated_at') / 1000000.0,
     total_runs = change.value ->> 'total_runs',

@@ -1,5 +1,5 @@
 -- The active schedules that are due (?1), the earliest first, at most ?3 of them, without those of ?2; and those whose
--- due time is no instant, which would never come up.
+-- due time is no instant, which would never come up: none, behind the year 9999, or no number.
 SELECT "row" AS "row!: i64"
 FROM (
     SELECT rowid AS "row"
@@ -21,7 +21,7 @@ SELECT "row"
 FROM (
     SELECT rowid AS "row"
     FROM job_schedules INDEXED BY schedules_due
-    WHERE state = 'ACTIVE' AND next_due_at >= ''
+    WHERE state = 'ACTIVE' AND next_due_at >= 253402300800
     LIMIT ?3
 )
 LIMIT ?3

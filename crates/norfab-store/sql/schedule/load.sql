@@ -18,6 +18,7 @@ SELECT
     jitter_seconds AS "jitter_seconds!: Cell",
     next_run_at AS "next_run_at!: Cell",
     next_due_at AS "next_due_at!: Cell",
+    decided_until AS "decided_until!: Cell",
     last_run_at AS "last_run_at!: Cell",
     state AS "state!: Cell",
     "coalesce" AS "coalesce!: Cell",

@@ -231,6 +231,24 @@ pub(super) async fn a_clock_that_goes_back_runs_nothing_twice(database: &impl Da
     assert_eq!((counters.total_runs, counters.passed_over), (12, 9));
 }
 
+pub(super) async fn a_clock_that_goes_back_and_forward_runs_nothing_that_was_decided(database: &impl Database) {
+    let store = database.open().await;
+    let id = add_schedule(&store, START, every(60)).await.uuid;
+    // One runs, nine are coalesced.
+    assert_eq!(times(&pass(&store, at(600)).await.created), instants(&[600]));
+    store.job_expire_due(at(1200), &Scope::All, Overdue::All).await.expect("it ends");
+    assert_eq!(schedule(&store, &id).await.decided_until, at(600));
+    let year = 365 * 86_400;
+    assert_eq!(store.schedule_realign(at(600 - year)).await.expect("realigned").len(), 1);
+    assert_eq!(schedule(&store, &id).await.decided_until, at(600), "it never goes back");
+    let again = pass(&store, at(650)).await;
+    assert_eq!((again.created, counts(&again.outcomes[0].outcome)), (vec![], [0, 0, 0, 0, 10]));
+    assert_eq!(times(&pass(&store, at(660)).await.created), instants(&[660]));
+    assert_eq!(times(&jobs_of(&store, &id).await), instants(&[600, 660]));
+    let counters = schedule(&store, &id).await.counters;
+    assert_eq!((counters.total_runs, counters.coalesced_runs, counters.passed_over), (2, 9, 10));
+}
+
 pub(super) async fn what_stands_right_is_not_realigned(database: &impl Database) {
     let store = database.open().await;
     let mut before = Vec::new();
@@ -251,7 +269,7 @@ pub(super) async fn a_missed_occurrence_is_written_once(database: &impl Database
     assert_eq!(pass(&store, at(110)).await.missed.len(), 1);
     store.schedule_realign(at(30)).await.expect("realigned");
     let again = pass(&store, at(110)).await;
-    assert_eq!((again.missed.len(), counts(&again.outcomes[0].outcome)), (0, [0, 0, 1, 0, 0]));
+    assert_eq!((again.missed.len(), counts(&again.outcomes[0].outcome)), (0, [0, 0, 0, 0, 1]));
     let jobs = jobs_of(&store, &id).await;
     assert_eq!((jobs.len(), messages(&store, &jobs[0].uuid).await.len()), (1, 1));
 }

@@ -1,15 +1,15 @@
 //! Schedules as callers manage them: added, found, listed, changed, run by hand.
 
 use norfab_model::{
-    Begin, Claim, Coalesce, Effect, JobFilter, JobStatus, Link, NewSchedule, Origin, Overdue, Overlap, OverlapPolicy,
-    Patch, ScheduleCounters, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePatch, ScheduleState,
-    ScheduleStore, Scope, Store, ValidationError, Workers,
+    Begin, Claim, Coalesce, Effect, JobFilter, JobStatus, Link, Listed, NewSchedule, Origin, Overdue, Overlap,
+    OverlapPolicy, Patch, ScheduleCounters, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePatch,
+    ScheduleState, ScheduleStore, Scope, Store, ValidationError, Workers,
 };
 
 use super::Database;
 use super::support::{
-    START, add_schedule, at, claim, detail, every, find, json, limits, messages, pass, result, schedule, tell, trigger,
-    valid_schedule,
+    MICRO, START, add_schedule, at, claim, detail, every, find, json, limits, messages, pass, result, schedule, tell,
+    trigger, valid_schedule,
 };
 
 pub(super) async fn a_schedule_comes_back_to_the_letter(database: &impl Database) {
@@ -127,6 +127,24 @@ pub(super) async fn a_change_of_timing_moves_the_cursor_at_once(database: &impl 
     assert_eq!((changed.kwargs.as_str(), changed.args.as_str()), (r#"{"b":2}"#, "[3]"));
     let stale = store.schedule_update(at(76), &id, &patch, &limits()).await;
     assert!(matches!(stale, Err(ScheduleError::Stale { expected: 2, actual: 3, .. })));
+}
+
+pub(super) async fn a_call_that_waited_for_its_turn_moves_nothing_back(database: &impl Database) {
+    let store = database.open().await;
+    let id = add_schedule(&store, START, every(60)).await.uuid;
+    store.schedule_run_now(at(58), &id, Overlap::Respect, &limits()).await.expect("nothing runs");
+    let skipped = pass(&store, at(60)).await.outcomes.remove(0).outcome;
+    assert_eq!((skipped.created, skipped.skipped), (0, 1));
+    store.job_expire_due(at(10_000), &Scope::All, Overdue::All).await.expect("it ends");
+    let late = at(60).saturating_sub(MICRO);
+    let patch = SchedulePatch { end_at: Patch::Set(at(600)), ..SchedulePatch::default() };
+    let updated = store.schedule_update(late, &id, &patch, &limits()).await.expect("updated");
+    assert_eq!((updated.schedule.next.map(|next| next.due), updated.passed_over), (Some(at(120)), 0));
+    assert_eq!(schedule(&store, &id).await, updated.schedule);
+    store.schedule_pause(late, &id).await.expect("it is active");
+    let resumed = store.schedule_resume(late, &id, &limits()).await.expect("it is paused");
+    assert_eq!((resumed.schedule.next.map(|next| next.due), resumed.passed_over), (Some(at(120)), 0));
+    assert_eq!(pass(&store, at(61)).await.outcomes, [], "what was decided is decided");
 }
 
 pub(super) async fn what_is_deleted_is_history(database: &impl Database) {
@@ -256,7 +274,8 @@ pub(super) async fn schedules_are_listed_page_by_page(database: &impl Database) 
         let service = if number < 4 { "dummy" } else { "other" };
         added.push(add_schedule(&store, START, NewSchedule { service: service.to_owned(), ..new }).await.uuid);
     }
-    store.schedule_delete(at(1), &added.remove(3).into()).await.expect("deleted");
+    let gone = added.remove(3);
+    store.schedule_delete(at(1), &gone.clone().into()).await.expect("deleted");
     let mut filter = ScheduleFilter { limit: 2, ..ScheduleFilter::default() };
     let mut listed = Vec::new();
     loop {
@@ -274,6 +293,9 @@ pub(super) async fn schedules_are_listed_page_by_page(database: &impl Database) 
     assert_eq!(count(ScheduleFilter { states: vec![ScheduleState::Paused], ..all.clone() }).await, 4);
     assert_eq!(count(ScheduleFilter { service: Some("other".to_owned()), ..all.clone() }).await, 3);
     assert_eq!(count(ScheduleFilter { task: Some("other".to_owned()), ..all.clone() }).await, 0);
+    let deleted = ScheduleFilter { listed: Listed::Deleted, ..ScheduleFilter::default() };
+    let history = store.schedule_list(&deleted).await.expect("listed").schedules;
+    assert_eq!(history.iter().map(|view| &view.schedule.uuid).collect::<Vec<_>>(), [&gone]);
     let both = vec![ScheduleState::Paused, ScheduleState::Active];
     assert_eq!(count(ScheduleFilter { states: both, service: Some("dummy".to_owned()), ..all }).await, 3);
 }

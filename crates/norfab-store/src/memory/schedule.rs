@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use norfab_model::{
-    ActiveJob, Effect, JobId, Json, Limits, Managed, Materialize, Materialized, Overlap, Realigned, RunNow, Schedule,
-    ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
+    ActiveJob, Effect, JobId, Json, Limits, Listed, Managed, Materialize, Materialized, Overlap, Realigned, RunNow,
+    Schedule, ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
     SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, SwitchedOff, Timestamp, ValidSchedule,
 };
 
@@ -157,7 +157,7 @@ fn has_name(schedule: &Schedule, name: &str) -> bool {
 
 fn matches(filter: &ScheduleFilter, schedule: &Schedule) -> bool {
     let wanted = |wanted: &Option<String>, given: &str| wanted.as_ref().is_none_or(|wanted| wanted == given);
-    schedule.deleted_at.is_none()
+    schedule.deleted_at.is_some() == (filter.listed == Listed::Deleted)
         && (filter.states.is_empty() || filter.states.contains(&schedule.state))
         && wanted(&filter.service, &schedule.service)
         && wanted(&filter.task, &schedule.task)

@@ -39,6 +39,8 @@ struct Model {
     grace: Option<u32>,
     state: ScheduleState,
     cursor: Option<i64>,
+    /// Up to when everything is decided, in microseconds after noon; it never goes back.
+    decided: i64,
     /// What became of each second that was walked; of some more than once, when the clock went back.
     fates: Vec<(i64, Fate)>,
     by_hand: u64,
@@ -49,6 +51,9 @@ struct Model {
     /// Since when the present rule holds.
     since: i64,
 }
+
+/// How long before the present a call may have read the clock, in microseconds.
+const LONGEST_WAIT: i64 = 60 * MICROS;
 
 impl Model {
     fn is_occurrence(&self, second: i64) -> bool {
@@ -80,7 +85,19 @@ impl Model {
         if self.state != ScheduleState::Active {
             return;
         }
-        let due: Vec<i64> = self.undecided(now).into_iter().filter(|second| self.due(*second) <= now).collect();
+        // What lies up to the creation, at noon, is none of the schedule's once it is noon; and what was decided before
+        // the clock went back is passed over once the clock has come back to it.
+        let (none, again) = (0, self.decided);
+        let walked = self.undecided(now).into_iter().filter(|second| now < none || second * MICROS > none);
+        let (again, due): (Vec<i64>, Vec<i64>) = walked.partition(|second| now >= again && second * MICROS <= again);
+        self.fates.extend(again.iter().map(|second| (*second, Fate::PassedOver)));
+        let done = [none, self.decided].into_iter().filter(|done| *done <= now).max();
+        if let (Some(cursor), Some(done)) = (self.cursor, done)
+            && cursor * MICROS <= done
+        {
+            self.move_behind(done.div_euclid(MICROS));
+        }
+        let due: Vec<i64> = due.into_iter().filter(|second| self.due(*second) <= now).collect();
         let room = match self.overlap {
             OverlapPolicy::Forbid => u64::from(unfinished == 0),
             OverlapPolicy::Allow => u64::from(self.max_instances).saturating_sub(unfinished),
@@ -109,11 +126,21 @@ impl Model {
             last = Some(*second);
         }
         if let Some(last) = last {
-            self.cursor = self.first_after(last);
-            if self.cursor.is_none() {
-                self.state = ScheduleState::Completed;
-            }
+            self.decided = self.decided.max(last * MICROS);
+            self.move_behind(last);
         }
+    }
+
+    fn move_behind(&mut self, second: i64) {
+        self.cursor = self.first_after(second);
+        if self.cursor.is_none() {
+            self.state = ScheduleState::Completed;
+        }
+    }
+
+    /// When a call takes place that has read the clock at `now`: it may have waited for its turn since then.
+    fn turn(&self, now: i64) -> i64 {
+        if self.decided - now <= LONGEST_WAIT { now.max(self.decided) } else { now }
     }
 
     fn pass_over(&mut self, now: i64) -> u64 {
@@ -123,6 +150,8 @@ impl Model {
     }
 
     fn resume(&mut self, now: i64) -> u64 {
+        let now = self.turn(now);
+        self.decided = self.decided.max(now);
         let passed_over = self.pass_over(now);
         self.cursor = self.first_after(now.div_euclid(MICROS));
         self.state = if self.cursor.is_some() { ScheduleState::Active } else { ScheduleState::Completed };
@@ -139,13 +168,15 @@ impl Model {
         if (interval, end, jitter) == (self.interval, self.end, self.jitter) {
             return Some(0);
         }
+        let now = self.turn(now);
         let second = now.div_euclid(MICROS);
         let cursor = next.first_after(second)?;
         let passed_over = self.pass_over(now);
         self.promise_until(second);
         let (fates, promised) = (std::mem::take(&mut self.fates), std::mem::take(&mut self.promised));
         let state = if self.state == ScheduleState::Completed { ScheduleState::Active } else { self.state };
-        *self = Model { cursor: Some(cursor), state, fates, promised, since: second, ..next };
+        let decided = self.decided.max(now);
+        *self = Model { cursor: Some(cursor), decided, state, fates, promised, since: second, ..next };
         Some(passed_over)
     }
 
@@ -206,6 +237,21 @@ enum Act {
     RunNow,
     /// The clock goes back by so many seconds.
     Back(i64),
+    /// The clock goes forward by so many seconds, and then what was due meanwhile is looked at.
+    Forward(i64),
+    /// A call that has read the clock so many microseconds ago.
+    Late(i64, Box<Act>),
+}
+
+impl Act {
+    /// By how much it moves the clock, in microseconds, when something else would come so much later.
+    fn moves(&self, pause: i64) -> i64 {
+        match self {
+            Act::Back(seconds) => -seconds * MICROS,
+            Act::Forward(seconds) => seconds * MICROS,
+            _ => pause,
+        }
+    }
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -219,11 +265,25 @@ fn act() -> impl Strategy<Value = Act> {
         2 => prop::option::of(1..3000_i64).prop_map(Act::End),
         1 => (0..20_u32).prop_map(Act::Jitter),
         1 => Just(Act::RunNow),
+        3 => (0..LONGEST_WAIT, late()).prop_map(|(wait, act)| Act::Late(wait, Box::new(act))),
+    ]
+}
+
+fn late() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        1 => Just(Act::Resume),
+        2 => (1..30_i64).prop_map(Act::Interval),
+        1 => prop::option::of(1..3000_i64).prop_map(Act::End),
+        1 => (0..20_u32).prop_map(Act::Jitter),
     ]
 }
 
 fn act_or_step() -> impl Strategy<Value = Act> {
-    prop_oneof![8 => act(), 1 => (1..300_i64).prop_map(Act::Back)]
+    prop_oneof![
+        8 => act(),
+        1 => (1..300_i64).prop_map(Act::Back),
+        1 => (1..600_i64).prop_map(Act::Forward),
+    ]
 }
 
 /// A schedule and the model of it, created at noon. None when it could not be.
@@ -256,6 +316,7 @@ fn created() -> impl Strategy<Value = (Schedule, Model)> {
             grace,
             state: ScheduleState::Active,
             cursor: None,
+            decided: 0,
             fates: Vec::new(),
             by_hand: 0,
             rows: BTreeSet::new(),
@@ -281,9 +342,13 @@ fn seconds_of(at: Timestamp) -> i64 {
 
 /// Does one thing to both, and compares what each says of it.
 fn apply(schedule: &mut Schedule, model: &mut Model, now: i64, act: &Act) -> Result<(), TestCaseError> {
-    let limits = Limits::default();
+    let (limits, mut patch) = (Limits::default(), SchedulePatch::default());
+    let (now, act) = match act {
+        Act::Late(wait, act) => (now - wait, act.as_ref()),
+        Act::Forward(_) => (now, &Act::Pass { unfinished: 0, budget: 3 }),
+        act => (now, act),
+    };
     let at = instant(now);
-    let mut patch = SchedulePatch::default();
     match act {
         Act::Pass { unfinished, budget } => {
             let plan = plan_due(schedule, at, *unfinished, *budget);
@@ -328,6 +393,7 @@ fn apply(schedule: &mut Schedule, model: &mut Model, now: i64, act: &Act) -> Res
             schedule.next = schedule.realigned(at).or(schedule.next);
             model.realign(now);
         }
+        Act::Forward(_) | Act::Late(..) => unreachable!("taken apart above"),
         Act::Save => patch.trigger = Some(every(model.interval)),
         Act::Interval(seconds) => patch.trigger = Some(every(*seconds)),
         Act::End(end) => patch.end_at = end.map_or(Patch::Clear, |end| Patch::Set(noon(end))),
@@ -347,6 +413,7 @@ fn apply(schedule: &mut Schedule, model: &mut Model, now: i64, act: &Act) -> Res
     }
     prop_assert_eq!(schedule.counters, model.counters());
     prop_assert_eq!(schedule.state, model.state);
+    prop_assert_eq!(schedule.decided_until, instant(model.decided));
     prop_assert_eq!(schedule.next.map(|next| seconds_of(next.occurrence)), model.cursor);
     prop_assert_eq!(schedule.next.map(|next| next.due), model.cursor.map(|second| instant(model.due(second))));
     Ok(())
@@ -376,12 +443,22 @@ proptest! {
     #[test]
     fn no_clock_step_makes_anything_run_twice(
         (mut schedule, mut model) in created(),
-        acts in prop::collection::vec((pause_before(), act_or_step()), 1..40),
+        acts in prop::collection::vec((pause_before(), act_or_step()), 1..60),
     ) {
         let mut now = 0;
         for (pause, act) in &acts {
-            now += if let Act::Back(seconds) = act { -seconds * MICROS } else { *pause };
+            now += act.moves(*pause);
+            let (before, decided) = (model.fates.len(), schedule.decided_until);
             apply(&mut schedule, &mut model, now, act)?;
+            // It never goes back, and is behind nothing that was decided.
+            prop_assert!(schedule.decided_until >= decided);
+            prop_assert!(model.fates.iter().all(|(second, _)| noon(*second) <= schedule.decided_until));
+            // Once the clock has come to it again, none up to it is run; nor, once it has come to the creation, any from
+            // before.
+            for (second, fate) in model.fates.iter().skip(before).filter(|(_, fate)| *fate == Fate::Created) {
+                let done = [NOON, decided].into_iter().filter(|done| *done <= instant(now)).max();
+                prop_assert!(done.is_none_or(|done| noon(*second) > done), "{act:?} at {now}: {second} is {fate:?}");
+            }
             // Nor does it cause silence: the next occurrence after now is never beyond the cursor of an ACTIVE
             // schedule.
             if let (Act::Back(_), ScheduleState::Active) = (act, schedule.state) {

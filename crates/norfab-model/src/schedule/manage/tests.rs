@@ -1,5 +1,7 @@
 //! Each call in each state, and what becomes of the occurrences on the way.
 
+use std::time::Duration;
+
 use super::*;
 use crate::schedule::tests::{NOON, at, every, noon, saved, saved_at};
 use crate::{Coalesce, Interval, JobStatus, Origin, ScheduleCounters, Trigger, Workers, plan_due};
@@ -101,6 +103,36 @@ fn a_resume_too_late_completes() {
         (resumed.passed_over, resumed.schedule.next, resumed.schedule.state),
         (2, None, ScheduleState::Completed)
     );
+}
+
+/// 12:01 was decided; a call that had read the clock before it had to wait for it.
+#[track_caller]
+fn late_by(schedule: &Schedule, micros: u64, next: i64, passed_over: u64) {
+    let now = noon(60).saturating_sub(Duration::from_micros(micros));
+    let plan = plan_due(schedule, noon(60), 1, 100);
+    let decided = plan.settle(schedule, noon(60), &std::collections::HashSet::new());
+    assert_eq!((decided.decided_until, decided.counters.overlap_skips), (noon(60), 1));
+    let patch = SchedulePatch { end_at: Patch::Set(noon(86_400)), ..SchedulePatch::default() };
+    let updated = decided.update(now, patch, &limits()).expect("updated").managed;
+    let paused = decided.pause(now).expect("paused").schedule;
+    let resumed = paused.resume(now, &limits()).expect("resumed");
+    for managed in [updated, resumed] {
+        let at = managed.schedule.next.map(|next| next.occurrence);
+        assert_eq!((at, managed.passed_over), (Some(noon(next)), passed_over), "{micros}");
+        assert_eq!(managed.schedule.decided_until, noon(60), "it never goes back");
+    }
+}
+
+#[test]
+fn a_call_that_waited_for_its_turn_moves_nothing_back() {
+    let schedule = saved_at(noon(-3600), every("1m"));
+    let schedule = Schedule { next: Some(schedule.upcoming(noon(60))), ..schedule };
+    late_by(&schedule, 0, 120, 0);
+    late_by(&schedule, 1, 120, 0);
+    late_by(&schedule, 60_000_000, 120, 0);
+    // Then it was the clock that was set back.
+    late_by(&schedule, 60_000_001, 0, 0);
+    late_by(&schedule, 1_800_000_000, -1680, 0);
 }
 
 #[test]
@@ -249,7 +281,9 @@ fn keep_clear_and_set() {
     };
     let cleared = update(clear);
     assert_eq!((cleared.args, cleared.kwargs), (Some(Json::empty_array()), Some(Json::empty_object())));
-    let plain = Schedule { uuid: schedule.uuid.clone(), revision: 2, updated_at: noon(1), ..saved(every("1h")) };
+    let plain = saved(every("1h"));
+    let plain =
+        Schedule { uuid: schedule.uuid.clone(), revision: 2, updated_at: noon(1), decided_until: noon(1), ..plain };
     assert_eq!(cleared.managed.schedule, plain);
 
     let set = update(SchedulePatch {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use norfab_model::{
-    Schedule, ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
-    ScheduleState, ScheduleView, StoreError,
+    Listed, Schedule, ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey,
+    SchedulePage, ScheduleState, ScheduleView, StoreError,
 };
 use sqlx::{Connection, SqliteConnection};
 
@@ -182,6 +182,7 @@ async fn search(connection: &mut SqliteConnection, filter: &ScheduleFilter) -> R
     let states = if states.is_empty() { None } else { Some(encode::array(&states)?) };
     let (service, task) = (filter.service.as_deref(), filter.task.as_deref());
     let limit = i64::from(filter.page_size()) + 1;
-    let rows = sqlx::query_file_scalar!("sql/schedule/list.sql", behind, states, service, task, limit);
+    let deleted = filter.listed == Listed::Deleted;
+    let rows = sqlx::query_file_scalar!("sql/schedule/list.sql", behind, states, service, task, limit, deleted);
     Ok(rows.fetch_all(connection).await?)
 }

@@ -1,8 +1,8 @@
 //! What callers do to schedules that can be read.
 
 use norfab_model::{
-    ActiveJob, Effect, JobId, Limits, Managed, Overlap, RunNow, Schedule, ScheduleError, ScheduleId, ScheduleKey,
-    SchedulePatch, Timestamp, ValidSchedule,
+    ActiveJob, Effect, IdError, JobId, Limits, Managed, Overlap, RunNow, Schedule, ScheduleError, ScheduleId,
+    ScheduleKey, SchedulePatch, Timestamp, ValidSchedule, one_line,
 };
 use sqlx::SqliteConnection;
 
@@ -157,11 +157,15 @@ async fn active(
             .fetch_all(connection)
             .await
             .map_err(failed(doing))?;
-    // A row that cannot be read counts too, until its deadline ends it.
     let read = |row: ActiveRow| {
-        let uuid = row.uuid.text().ok().and_then(|text| JobId::new(text).ok());
         let since = row.since.instant().ok().flatten().unwrap_or(schedule.created_at);
-        uuid.map(|uuid| ActiveJob { uuid, since })
+        Ok(ActiveJob { uuid: identity(&row.uuid).map_err(failed(doing))?, since })
     };
-    Ok(rows.into_iter().filter_map(read).collect())
+    rows.into_iter().map(read).collect()
+}
+
+/// The identity of a job in the way, for a message. One that cannot be read is in the way too, until its deadline ends it.
+fn identity(cell: &Cell) -> Result<JobId, IdError> {
+    let shown: String = one_line(&cell.shown()).chars().take(60).collect();
+    cell.text().ok().and_then(|text| JobId::new(text).ok()).map_or_else(|| JobId::new(format!("({shown})")), Ok)
 }

@@ -11,10 +11,10 @@ pub(super) async fn schedule_next_due(shared: &Shared) -> Result<Option<Timestam
     const DOING: &str = "look for the next due schedule";
     let mut connection = shared.read(DOING).await?;
     let due = sqlx::query_file_scalar!("sql/schedule/next_due.sql")
-        .fetch_optional(&mut *connection)
+        .fetch_one(&mut *connection)
         .await
         .map_err(storage(DOING))?;
-    Ok(due.and_then(|due| load::not_before(&due)))
+    Ok(load::not_before(&due))
 }
 
 pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<Vec<Realigned>, StoreError> {

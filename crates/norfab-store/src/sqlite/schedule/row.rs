@@ -33,6 +33,7 @@ pub(super) struct Row {
     pub(super) jitter_seconds: Cell,
     pub(super) next_run_at: Cell,
     pub(super) next_due_at: Cell,
+    pub(super) decided_until: Cell,
     pub(super) last_run_at: Cell,
     pub(super) state: Cell,
     pub(super) coalesce: Cell,
@@ -126,6 +127,8 @@ impl Row {
     fn read(&self) -> Result<Schedule, Wrong> {
         let uuid = of("uuid", self.uuid.text())?;
         let start_at = of("start_at", self.start_at.instant())?;
+        let last_run_at = of("last_run_at", self.last_run_at.instant())?;
+        let created_at = given("created_at", self.created_at.instant())?;
         Ok(Schedule {
             uuid: of("uuid", ScheduleId::new(uuid).map_err(|_| "is no identity"))?,
             name: of("name", self.name.optional_text())?.map(str::to_owned),
@@ -140,7 +143,8 @@ impl Row {
             anchor_at: given("anchor_at", self.anchor_at.instant())?,
             jitter_seconds: small("jitter_seconds", &self.jitter_seconds, 0)?,
             next: self.next()?,
-            last_run_at: of("last_run_at", self.last_run_at.instant())?,
+            decided_until: self.decided_until(created_at, last_run_at)?,
+            last_run_at,
             state: self.state()?,
             coalesce: word("coalesce", &self.coalesce)?,
             misfire_grace_seconds: match &self.misfire_grace_seconds {
@@ -149,7 +153,7 @@ impl Row {
             },
             overlap_policy: word("overlap_policy", &self.overlap_policy)?,
             max_instances: small("max_instances", &self.max_instances, 1)?,
-            created_at: given("created_at", self.created_at.instant())?,
+            created_at,
             updated_at: given("updated_at", self.updated_at.instant())?,
             deleted_at: of("deleted_at", self.deleted_at.instant())?,
             revision: whole("revision", &self.revision, 1..=MOST)?,
@@ -175,6 +179,12 @@ impl Row {
             (Some(_), None) => Err(Wrong("next_due_at", "is NULL beside a next_run_at".to_owned())),
             (None, Some(_)) => Err(Wrong("next_run_at", "is NULL beside a next_due_at".to_owned())),
         }
+    }
+
+    /// Rows of other programs may not have it; what ran is decided in any case.
+    fn decided_until(&self, created_at: Timestamp, last_run_at: Option<Timestamp>) -> Result<Timestamp, Wrong> {
+        let decided_until = of("decided_until", self.decided_until.instant())?;
+        Ok([decided_until, last_run_at].into_iter().flatten().fold(created_at, Timestamp::max))
     }
 
     fn state(&self) -> Result<ScheduleState, Wrong> {
