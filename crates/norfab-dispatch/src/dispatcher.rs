@@ -90,10 +90,12 @@ enum Transport {
 }
 
 /// What a start or a new link leaves to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Recovery {
+    /// All that was under way must be picked up.
     Needed,
-    Done,
+    /// These jobs must be, which may have been under way before they were served here; none when all is done.
+    Of(Vec<JobId>),
 }
 
 /// Whether the cursors of the schedules were looked at since the start, or since the clock last went back.
@@ -348,7 +350,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             Command::Wake => self.forget_instants(),
             Command::Serve(job) => {
                 if let Scope::Jobs(jobs) = &mut self.config.scope {
-                    jobs.push(job);
+                    jobs.push(job.clone());
+                    self.pick_up(job);
                 }
                 self.due = None;
             }
@@ -385,6 +388,14 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 Inbound::Stray(what) => self.stray(&what),
             }
         }
+    }
+
+    /// A job to be served from now on may have been under way at another process, which died.
+    fn pick_up(&mut self, job: JobId) {
+        if let Recovery::Of(jobs) = &mut self.recovery {
+            jobs.push(job);
+        }
+        self.hold.link_lost();
     }
 
     fn take_answer(&mut self, id: &JobId, answer: Json) {

@@ -10,7 +10,8 @@ use std::time::Duration;
 use common::{Bench, T0, accepted, accepted_by, after, echo, names, not_found, refused, result, result_ready, stored};
 use norfab_dispatch::{Config, LinkState, ManualClock};
 use norfab_model::{
-    Clock, Connection, Inbound, JobId, JobStatus, Json, NewJob, Post, ReplyKind, Request, ScheduleStore, Store, Workers,
+    Clock, Connection, Inbound, JobId, JobStatus, Json, NewJob, Post, ReplyKind, Request, ScheduleStore, Scope, Store,
+    Workers,
 };
 
 on_both_stores!(
@@ -37,6 +38,7 @@ on_both_stores!(
     a_leap_of_the_clock_asks_before_it_expires,
     an_overdue_claim_is_asked_for_and_not_sent,
     who_speaks_first_after_a_restart_is_not_all_of_them,
+    a_guest_picks_up_what_another_left,
     everything_unfinished_ends,
 );
 
@@ -431,6 +433,29 @@ async fn who_speaks_first_after_a_restart_is_not_all_of_them<S: Store + Schedule
     bench.silent().await;
     bench.reply(&id, ReplyKind::Result { worker: "w2".into(), result: Json::empty_object() });
     assert_eq!(bench.told(&id, JobStatus::Completed).await.workers_dispatched, names(&["w1", "w2"]));
+}
+
+async fn a_guest_picks_up_what_another_left<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let done = started(&mut bench, 60).await;
+    let unanswered = bench.add(echo()).await;
+    bench.next_post().await;
+    let store = bench.stop().await;
+
+    let config = Config { scope: Scope::Jobs(Vec::new()), ..Config::default() };
+    let mut bench = Bench::start(store, ManualClock::at(after(90)), config);
+    bench.link_up().await;
+    bench.settle().await;
+    bench.clock.advance(Duration::from_secs(5));
+    bench.settle().await;
+    bench.control.serve(unanswered.clone());
+    assert_eq!(bench.next_post().await.job, unanswered);
+    // Its deadline is over, and its result may be there.
+    bench.control.serve(done.clone());
+    assert_eq!(bench.next_get().await.job, done);
+    bench.reply(&done, result());
+    bench.told(&done, JobStatus::Completed).await;
+    bench.silent().await;
 }
 
 /// Whatever is said or kept silent, in the end every job is terminal and the loop is at rest.
