@@ -2,13 +2,19 @@
 //!
 //! A step answers whether the job takes it; one that is in another status stays as it is.
 
+mod delivery;
+mod fold;
+
 use std::time::Duration;
 
 use norfab_model::{
-    Change, FollowUp, Ignored, InputAnswer, Job, JobEvent, JobId, JobStatus, Json, Link, LiveWorkers, MissedJobs,
-    Overdue, Placement, Poll, Post, Reply, ReplyKind, Resend, Results, RetryPolicy, ScheduleId, Timestamp, Workers,
-    decide, expire, failed_result, place, run_failed,
+    InputAnswer, Job, JobEvent, JobId, JobStatus, Json, Link, MissedJobs, Overdue, Poll, Post, Results, ScheduleId,
+    Timestamp, Workers, expire, run_failed,
 };
+
+use delivery::is_overdue;
+pub(crate) use delivery::{AgainStep, ClaimStep, claim, fail, send_again};
+pub(crate) use fold::{Fold, Stored, needs_results};
 
 /// The longest pause before another attempt to send a job.
 pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(10);
@@ -85,132 +91,6 @@ pub(crate) fn reschedule(job: &mut Job, now: Timestamp, to: Timestamp) -> Option
 /// Whether a NEW job may be sent now.
 pub(crate) fn may_be_sent(job: &Job, now: Timestamp) -> bool {
     job.status == JobStatus::New && job.next_attempt_at.is_none_or(|at| at <= now)
-}
-
-/// What comes of the attempt to claim a NEW job.
-pub(crate) enum ClaimStep {
-    /// It is SUBMITTING, and is sent.
-    Send,
-    /// It stays NEW until another attempt: nobody is there for it.
-    Postponed(JobEvent),
-    /// It is FAILED.
-    Failed(JobEvent),
-    /// It stays as it is: the live workers must be asked for first.
-    Unplaced,
-}
-
-/// Claims a NEW job. One that waited for another attempt gets its full time again.
-pub(crate) fn claim(job: &mut Job, now: Timestamp, live: Option<&LiveWorkers>, policy: RetryPolicy) -> ClaimStep {
-    if let Some(latest) = job.start_deadline.filter(|_| job.is_too_late_to_start(now)) {
-        return ClaimStep::Failed(fail(
-            job,
-            now,
-            &format!("the start deadline {latest} passed before it could be sent"),
-        ));
-    }
-    let target = match place(job, now, live) {
-        Placement::To(target) => target,
-        Placement::Nobody => return postpone(job, now, policy),
-        Placement::Ask => return ClaimStep::Unplaced,
-    };
-    if job.next_attempt_at.take().is_some() || job.deadline.is_none() {
-        job.deadline = Some(now.plus_seconds(job.timeout));
-    }
-    job.status = JobStatus::Submitting;
-    job.dispatch_target = Some(target);
-    job.posts_sent = job.posts_sent.saturating_add(1);
-    job.last_poll = Some(now);
-    ClaimStep::Send
-}
-
-/// A job to any worker for which there is none: as if a POST of it had been refused.
-fn postpone(job: &mut Job, now: Timestamp, policy: RetryPolicy) -> ClaimStep {
-    let reason = format!("no worker of service {:?} is registered with the broker", job.service);
-    let refusals = job.posts_refused.saturating_add(1);
-    match policy.next_attempt(job, now, refusals) {
-        None => ClaimStep::Failed(fail(job, now, &reason)),
-        Some(at) => {
-            job.posts_sent = job.posts_sent.saturating_add(1);
-            job.posts_refused = refusals;
-            job.next_attempt_at = Some(at);
-            job.deadline = Some(at.plus_seconds(job.timeout));
-            ClaimStep::Postponed(not_delivered(job, now, at, &reason))
-        }
-    }
-}
-
-fn not_delivered(job: &Job, now: Timestamp, at: Timestamp, reason: &str) -> JobEvent {
-    let wait = seconds(at.since(now));
-    event(&job.uuid, now, "WARNING", &format!("not delivered, tried again in {wait}: {reason}"))
-}
-
-/// Ends a NEW job that cannot be sent.
-fn fail(job: &mut Job, now: Timestamp, reason: &str) -> JobEvent {
-    job.errors.push(reason.to_owned());
-    end(job, JobStatus::Failed, now);
-    event(&job.uuid, now, "ERROR", &format!("failed: {reason}"))
-}
-
-/// What comes of sending a job in flight again.
-pub(crate) enum AgainStep {
-    /// It is sent to these.
-    Send(Workers, JobEvent),
-    /// It is not sent, as it may not start any more; it is asked for instead.
-    Ask(JobEvent),
-    /// There is no need any more, or nobody to send it to.
-    Nothing,
-}
-
-/// Sends a job in flight again, where that is still needed.
-pub(crate) fn send_again(job: &mut Job, now: Timestamp, why: &Resend, live: Option<&LiveWorkers>) -> AgainStep {
-    let step = match why {
-        Resend::Unanswered if job.status == JobStatus::Submitting => {
-            if job.is_too_late_to_start(now) || is_overdue(job, now) {
-                job.status = JobStatus::Dispatched;
-                job.last_poll = None;
-                let message =
-                    "the broker has not confirmed it, and it may not start any more; its workers are asked for it";
-                return AgainStep::Ask(event(&job.uuid, now, "WARNING", message));
-            }
-            let target = job.dispatch_target.as_ref().unwrap_or(&job.workers_requested).clone();
-            let message = format!("sent again to {target}: the broker has not confirmed it");
-            Some((target, message))
-        }
-        Resend::Lost(workers) if is_polled(job.status) && !job.is_too_late_to_start(now) => {
-            let needed = |worker: &&String| {
-                !job.workers_started.contains(*worker)
-                    && !job.workers_completed.contains(*worker)
-                    && job.expected_workers().is_none_or(|names| names.contains(worker))
-            };
-            let workers: Vec<String> = workers.iter().filter(needed).cloned().collect();
-            let target = Workers::List(workers.clone());
-            (!workers.is_empty()).then(|| (target, format!("sent again to {}: not delivered yet", workers.join(", "))))
-        }
-        Resend::Elsewhere if is_polled(job.status) && !job.is_too_late_to_start(now) => elsewhere(job, live),
-        _ => None,
-    };
-    let Some((target, message)) = step else { return AgainStep::Nothing };
-    job.posts_sent = job.posts_sent.saturating_add(1);
-    job.last_poll = Some(now);
-    AgainStep::Send(target, event(&job.uuid, now, "WARNING", &message))
-}
-
-/// Gives a job to another worker, when any will do and none has said that it has it.
-fn elsewhere(job: &mut Job, live: Option<&LiveWorkers>) -> Option<(Workers, String)> {
-    if job.workers_requested != Workers::Any || !job.workers_started.is_empty() {
-        return None;
-    }
-    let gone = job.expected_workers().unwrap_or_default().to_vec();
-    let chosen = live?.choose(&job.uuid, &job.service, &gone)?.to_owned();
-    let message = format!("sent to {chosen}: {} is gone", gone.join(", "));
-    let target = Workers::One(chosen.clone());
-    job.dispatch_target = Some(target.clone());
-    job.workers_dispatched = vec![chosen];
-    Some((target, message))
-}
-
-fn is_overdue(job: &Job, now: Timestamp) -> bool {
-    job.deadline.is_some_and(|deadline| deadline <= now)
 }
 
 /// What to send of a job to these workers.
@@ -343,127 +223,6 @@ pub(crate) fn failed_run<'a>(before: JobStatus, job: &'a Job, results: &Results)
     run_failed(job.status, results.values()).then_some(schedule)
 }
 
-/// The results of a job as they are stored, or why they cannot be read.
-pub(crate) struct Stored(pub(crate) Result<Results, String>);
-
-impl Stored {
-    /// The results. Of what cannot be read nothing is kept; it is said in the errors, and the workers count as not
-    /// having answered, so that they are asked again.
-    fn kept(self, job: &mut Job) -> Results {
-        self.0.unwrap_or_else(|reason| {
-            job.errors.push(format!("the results stored so far cannot be read, they are asked for again: {reason}"));
-            job.workers_completed.clear();
-            Results::new()
-        })
-    }
-}
-
-/// One job while replies are applied to it.
-pub(crate) struct Fold {
-    /// The job as it was.
-    pub(crate) before: Job,
-    /// The job as it is by now.
-    pub(crate) job: Job,
-    /// Its results, when they were loaded.
-    pub(crate) results: Option<Results>,
-    /// The events to store.
-    pub(crate) events: Vec<JobEvent>,
-    /// What to do next, in order.
-    pub(crate) follow_ups: Vec<FollowUp>,
-    /// Whether `results` is to be stored.
-    pub(crate) results_changed: bool,
-}
-
-impl Fold {
-    /// Starts with a job; its results are needed when [`needs_results`] says so of a reply.
-    pub(crate) fn new(job: Job, stored: Option<Stored>) -> Self {
-        let before = job.clone();
-        let mut job = job;
-        let results = stored.map(|stored| stored.kept(&mut job));
-        let results_changed = job.errors.len() > before.errors.len();
-        Self { before, job, results, events: Vec::new(), follow_ups: Vec::new(), results_changed }
-    }
-
-    /// Applies one reply. Says why, when it changes nothing.
-    pub(crate) fn apply(
-        &mut self,
-        now: Timestamp,
-        policy: RetryPolicy,
-        reply: Reply,
-        most_bytes: usize,
-    ) -> Option<Ignored> {
-        let change = decide(&self.job, now, policy, reply);
-        if change.ignored.is_some() {
-            return change.ignored;
-        }
-        self.job.apply(&change);
-        self.note_times(now);
-        self.note_events(&change, now);
-        let Change { results, event, follow_up, .. } = change;
-        self.events.extend(event.map(|event| JobEvent::from((self.job.uuid.clone(), event, now))));
-        self.follow_ups.extend(follow_up);
-        if !results.is_empty() {
-            keep_results(&self.job, self.results.get_or_insert_default(), results, most_bytes);
-            self.results_changed = true;
-        }
-        None
-    }
-
-    /// Whether the row is to be written.
-    pub(crate) fn changed(&self) -> bool {
-        self.results_changed || self.job != self.before
-    }
-
-    /// The schedule that has one more failed run by this.
-    pub(crate) fn failed_run(&self) -> Option<&ScheduleId> {
-        let none = Results::new();
-        failed_run(self.before.status, &self.job, self.results.as_ref().unwrap_or(&none))
-    }
-
-    fn note_times(&mut self, now: Timestamp) {
-        let job = &mut self.job;
-        if job.started_at.is_none() && (is_polled(job.status) || job.status == JobStatus::Completed) {
-            job.started_at = Some(now);
-        }
-        if job.status.is_terminal() {
-            job.finished_at = Some(now);
-        }
-    }
-
-    fn note_events(&mut self, change: &Change, now: Timestamp) {
-        if let Some(retry) = &change.retry {
-            self.events.push(not_delivered(&self.job, now, retry.at, &retry.reason));
-        }
-        for error in &change.errors {
-            let message = if self.job.status == JobStatus::Failed { format!("failed: {error}") } else { error.clone() };
-            self.events.push(event(&self.job.uuid, now, "ERROR", &message));
-        }
-    }
-}
-
-/// Whether a reply may bring or make results, so that those that are stored have to be at hand.
-pub(crate) fn needs_results(reply: &Reply) -> bool {
-    use ReplyKind as K;
-    matches!(reply.kind, K::Result { .. } | K::NotFound { .. } | K::Accepted { .. } | K::Refused { .. })
-}
-
-/// Adds results. One that makes the whole larger than is read back becomes a failure of that worker.
-fn keep_results(job: &Job, kept: &mut Results, new: Vec<(String, Json)>, most_bytes: usize) {
-    let size = |worker: &str, result: &Json| worker.len() + result.as_str().len() + 8;
-    let mut total: usize = kept.iter().map(|(worker, result)| size(worker, result)).sum();
-    for (worker, result) in new {
-        let bytes = size(&worker, &result);
-        let result = if total.saturating_add(bytes) > most_bytes {
-            let message = format!("the result has {bytes} bytes, and {most_bytes} is the most that is kept for a job");
-            failed_result(job, &worker, "error", &message)
-        } else {
-            result
-        };
-        total = total.saturating_add(size(&worker, &result));
-        kept.insert(worker, result);
-    }
-}
-
 fn end(job: &mut Job, status: JobStatus, now: Timestamp) {
     job.status = status;
     job.finished_at = Some(now);
@@ -482,7 +241,7 @@ fn seconds(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use norfab_model::{Limits, NewJob, Workers};
+    use norfab_model::{Limits, LiveWorkers, NewJob, Resend, RetryPolicy};
 
     use super::*;
 

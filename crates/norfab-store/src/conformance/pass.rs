@@ -267,11 +267,12 @@ pub(super) async fn a_restart_sends_claims_again(database: &impl Database) {
     assert_eq!(recovered, Recovered { requeued: 1, in_flight: 1 });
     let found = find(&store, &uuid).await;
     assert_eq!((found.status, found.posts_sent, found.deadline), (JobStatus::New, 1, Some(at(60))));
-    assert_eq!(found.dispatch_target, Some(Workers::Any));
+    let chosen = Workers::One("w7".to_owned());
+    assert_eq!(found.dispatch_target.as_ref(), Some(&chosen));
     assert_eq!(find(&store, &id("running")).await.last_poll, None);
     assert_eq!(store.job_next_due(&Scope::All).await.expect("answers").polled, Some(Timestamp::EPOCH));
     let claimed = store.job_claim(Claim::new(at(2), &Scope::All, 10)).await.expect("the store claims");
-    assert_eq!((claimed.posts.len(), &claimed.posts[0].target), (1, &Workers::Any));
+    assert_eq!((claimed.posts.len(), &claimed.posts[0].target), (1, &chosen));
     assert_eq!(find(&store, &uuid).await.posts_sent, 2);
     assert_eq!(store.job_recover(at(3), &Scope::Jobs(vec![])).await.expect("it recovers"), Recovered::default());
 }
