@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 
 use crate::peer::Wish;
-use crate::{acceptance, layers, migrations, package, shell, sqlx, test};
+use crate::{acceptance, layers, migrations, operations, package, shell, sqlx, test};
 
 /// One thing that must hold: its name, and what finds out.
 type Step = (&'static str, fn() -> Result<()>);
@@ -16,6 +16,7 @@ const STEPS: &[Step] = &[
     ("migrations", migrations::check),
     ("docs", docs),
     ("acceptance", acceptance::check),
+    ("operations", operations::check),
     ("package", package::check),
 ];
 

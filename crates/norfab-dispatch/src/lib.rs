@@ -1,5 +1,5 @@
 //! The dispatcher of a NorFab client: releases delayed jobs at their time, makes jobs of the occurrences of schedules,
-//! sends what is NEW, follows what is in flight and ends what is overdue, over any store
+//! sends what is NEW, again where it was not delivered, follows what is in flight and ends what is overdue, over any store
 //! ([`Store`](norfab_model::Store) and [`ScheduleStore`](norfab_model::ScheduleStore)),
 //! [`Broker`](norfab_model::Broker) and [`Clock`](norfab_model::Clock).
 //!

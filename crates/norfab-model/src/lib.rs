@@ -2,10 +2,10 @@
 //!
 //! The rooms, in reading order: [`Timestamp`] and the ids; [`JobStatus`] with the table of transitions; [`NewJob`],
 //! what a caller asks for, [`Limits`], what it may ask for, and [`Job`], what is kept; [`decide`] and [`expire`],
-//! what a reply or a deadline changes, [`RetryPolicy`] and [`place`](fn@place), when and where a job is sent again. Then schedules: [`Trigger`] and [`Zone`]; [`NewSchedule`] and [`Schedule`]
-//! with its states, policies and calls; [`jitter`](fn@jitter) and [`plan_due`], what becomes of the occurrences that
-//! are due. At last [`Store`], [`ScheduleStore`], [`Broker`] and [`Clock`], the ports through which a dispatcher sees
-//! the world.
+//! what a reply or a deadline changes, [`RetryPolicy`] and [`place`](fn@place), when and where a job is sent again. Then
+//! schedules: [`Trigger`] and [`Zone`]; [`NewSchedule`] and [`Schedule`] with its states, policies and calls;
+//! [`jitter`](fn@jitter) and [`plan_due`], what becomes of the occurrences that are due. At last [`Store`],
+//! [`ScheduleStore`], [`Broker`] and [`Clock`], the ports through which a dispatcher sees the world.
 //!
 //! Nothing here waits, logs or reads a clock: `now` is always handed in.
 

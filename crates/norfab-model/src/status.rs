@@ -12,11 +12,11 @@ pub enum JobStatus {
     /// Waits for its time. Entered when a delayed job is added; left by release (NEW), by lateness (MISSED) or by
     /// cancellation. A crash leaves it as it is; the next pass looks at it again.
     Scheduled,
-    /// Ready to be sent, its deadline runs. Entered by adding an immediate job, by release, or back from SUBMITTING;
-    /// left by the claim. A crash leaves it as it is.
+    /// Ready to be sent, its deadline runs; or not delivered, and waiting for another attempt. Entered by adding an
+    /// immediate job, by release, or back from SUBMITTING; left by the claim. A crash leaves it as it is.
     New,
     /// Claimed: the row is committed, the POST goes out or is out, nothing is known of it. Left by the broker's answer
-    /// or by any sign of a worker. After a crash it becomes NEW and is sent again to the same target: a worker never
+    /// or by any sign of a worker. After a crash it becomes NEW and is sent again to the same workers: a worker never
     /// runs one UUID twice.
     Submitting,
     /// The broker named the workers it hands the job to. A crash leaves it as it is; it is asked for again.
