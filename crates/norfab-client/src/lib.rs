@@ -35,7 +35,7 @@ pub use owner::{Dispatching, Holder, HolderKind, dispatching};
 pub use result::WorkerResult;
 pub use schedules::{Created, Preview, preview_new};
 
-pub use norfab_dispatch::{Config, Health, LinkState, ManualClock, Ports};
+pub use norfab_dispatch::{Config, ControlError, Health, LinkState, ManualClock, Ports};
 pub use norfab_model::{
     ActiveJob, Broker, Clock, Coalesce, InputRequest, Interval, Job, JobCursor, JobDetail, JobEvent, JobFilter, JobId,
     JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Listed, Managed, NewJob, NewSchedule, Origin, Overlap,

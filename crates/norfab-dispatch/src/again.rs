@@ -32,8 +32,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.due = None;
         self.again = sent.left;
         for post in sent.posts {
-            tracing::info!(job = %post.job, "Sent a job again to {}", post.target);
-            self.post(now, post).await;
+            let (job, target) = (post.job.clone(), post.target.clone());
+            if self.post(now, post).await {
+                tracing::info!(%job, "Sent a job again to {target}");
+            } else {
+                self.requests.post_later(now, &job);
+            }
         }
         for job in sent.jobs {
             self.tell_job(job);
@@ -41,25 +45,35 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         Ok(())
     }
 
-    /// Sends a POST. One that does not get away counts as sent, and is late in time.
+    /// Sends a POST, and tells whether it got away.
     pub(crate) async fn post(&mut self, now: Timestamp, post: Post) -> bool {
         self.requests.posted(now, &post);
-        self.send(Request::Post(post)).await
+        let job = post.job.clone();
+        let sent = self.send(Request::Post(post)).await;
+        if !sent {
+            self.requests.never_left(&job);
+        }
+        sent
     }
 
-    /// Sends a GET. One that does not get away is made up for by the next poll.
-    pub(crate) async fn ask(&mut self, now: Timestamp, poll: Poll) {
+    /// Sends a GET, and tells whether it got away.
+    pub(crate) async fn ask(&mut self, now: Timestamp, poll: Poll) -> bool {
         self.requests.asked(now, &poll);
-        self.send(Request::Get(poll)).await;
+        let job = poll.job.clone();
+        let sent = self.send(Request::Get(poll)).await;
+        if !sent {
+            self.requests.never_left(&job);
+        }
+        sent
     }
 
     /// Asks the broker for the live workers, unless it is asked already.
     pub(crate) async fn ask_for_workers(&mut self, now: Timestamp) {
-        if self.live.owed_since().is_none() {
+        if !self.live.is_awaited(now, self.config.probe_timeout) {
             let id = JobId::generate(now);
+            let (task, kwargs) = ("show_workers".to_owned(), Json::empty_object());
             self.live.asked(now, id.clone());
-            let request = Request::Mmi { id, task: "show_workers".to_owned(), kwargs: Json::empty_object() };
-            self.send(request).await;
+            self.send(Request::Mmi { id, task, kwargs }).await;
         }
     }
 }

@@ -193,7 +193,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Looks at the world, and makes a pass unless the database is left alone for a while.
     async fn look(&mut self, now: Timestamp, wake: Timestamp) -> Timestamp {
         self.notice_time(now).await;
-        if self.trouble.retry_at(now).is_some() { wake } else { self.pass(now).await }
+        if self.trouble.retry_at(now).is_none() {
+            return self.pass(now).await;
+        }
+        self.report_health();
+        wake
     }
 
     /// Looks for changes of other processes now and then, and at the way that the clock went.
@@ -278,7 +282,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let up = self.link.link() == Link::Up;
         // While the link is down the instants of its work are frozen: they must not wake the loop again and again.
         let release = due.release.filter(|_| up);
-        let may_send = up && self.requests.posts_out() < self.config.window && self.live.owed_since().is_none();
+        let may_send = up
+            && self.requests.posts_out() < self.config.window
+            && !self.live.is_awaited(now, self.config.probe_timeout);
         let send = due.send.filter(|_| may_send);
         let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
         let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
@@ -287,7 +293,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let requests = self.requests.next().filter(|_| up && !self.link.is_doubted());
         let occurrence = self.schedules_wake(now).await;
         let instants = [release, miss, due.expire_unsent, expire, send, poll, requests, occurrence];
-        let link = [self.link.next(now), self.doubtful_at()];
+        let unasked = self.send_after.filter(|_| up && !self.fetch.is_empty());
+        let live = self.live.gives_up_at(self.config.probe_timeout).filter(|at| *at > now);
+        let link = [self.link.next(now), self.doubtful_at(), live, unasked];
         let wake = instants.into_iter().chain(link).flatten().min().unwrap_or(Timestamp::MAX);
         // Whatever is in a row, the loop must not turn on the spot.
         let earliest = if self.progress { now } else { now.saturating_add(STUCK_PAUSE) };
@@ -401,7 +409,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     fn take_answer(&mut self, id: &JobId, answer: Json) {
         match self.link.answered(id) {
             Answered::CameUp => self.recovery = Recovery::Needed,
-            Answered::IsUp => {}
+            // What was asked before this question was not answered.
+            Answered::IsUp => self.live.clear(),
             Answered::NotOurs => match self.live.answered(id, &answer) {
                 Some(Ok(())) => {}
                 Some(Err(())) => self.stray("the broker's list of workers, which is none"),

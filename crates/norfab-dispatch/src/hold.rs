@@ -38,9 +38,12 @@ impl Hold {
         self.state = State::Unasked;
     }
 
-    /// Takes a look at the clock, the last one being at `before`.
+    /// Takes a look at the clock, the last one being at `before`. Where every pass takes as long as a leap, those that were
+    /// asked and had their time expire all the same.
     pub(crate) fn time(&mut self, before: Timestamp, now: Timestamp) {
-        if before != Timestamp::MIN && before.saturating_add(LEAP) < now {
+        if matches!(self.state, State::Until(at) if at <= now) {
+            self.state = State::Over;
+        } else if before != Timestamp::MIN && before.saturating_add(LEAP) < now {
             self.asked_by = Some(before);
             self.state = State::Unasked;
         }
@@ -118,6 +121,19 @@ mod tests {
         assert_eq!((hold.asked_by(), hold.overdue(after(11))), (Some(after(5)), Overdue::Unsent));
         hold.asked(after(11));
         assert_eq!((hold.asked_by(), hold.overdue(after(16))), (None, Overdue::All));
+    }
+
+    #[test]
+    fn slow_passes_hold_nothing_for_ever() {
+        let mut hold = Hold::new();
+        let mut expired = 0;
+        for pass in 0..10 {
+            let now = after(pass * 6);
+            hold.time(if pass == 0 { Timestamp::MIN } else { after(pass * 6 - 6) }, now);
+            expired += u32::from(hold.overdue(now) == Overdue::All);
+            hold.asked(now);
+        }
+        assert_eq!(expired, 5);
     }
 
     #[test]

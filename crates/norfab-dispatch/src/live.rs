@@ -23,6 +23,16 @@ impl Live {
         self.workers.as_ref().filter(|workers| workers.asked_at() <= now && now <= until(workers))
     }
 
+    /// Whether an answer may still come: nothing that needs one is sent before. One that takes too long is not waited for.
+    pub(crate) fn is_awaited(&self, now: Timestamp, patience: Duration) -> bool {
+        self.asked.as_ref().is_some_and(|(_, at)| *at <= now && now < at.saturating_add(patience))
+    }
+
+    /// When an answer is not waited for any longer.
+    pub(crate) fn gives_up_at(&self, patience: Duration) -> Option<Timestamp> {
+        self.owed_since().map(|at| at.saturating_add(patience))
+    }
+
     /// Notes that the broker is asked now.
     pub(crate) fn asked(&mut self, now: Timestamp, question: JobId) {
         self.asked = Some((question, now));
@@ -33,11 +43,16 @@ impl Live {
         self.asked.as_ref().map(|(_, at)| *at)
     }
 
-    /// Takes an answer, when it is one to this question. Err when it tells of no workers.
+    /// Takes an answer, when it is one to this question. Err when it tells of no workers: the next one is asked for when
+    /// this one would have been given up.
     pub(crate) fn answered(&mut self, id: &JobId, answer: &Json) -> Option<Result<(), ()>> {
         let (_, at) = self.asked.take_if(|(question, _)| question == id)?;
         self.workers = LiveWorkers::from_answer(at, answer);
-        Some(self.workers.as_ref().map(|_| ()).ok_or(()))
+        if self.workers.is_none() {
+            self.asked = Some((id.clone(), at));
+            return Some(Err(()));
+        }
+        Some(Ok(()))
     }
 
     /// Forgets the workers: one that was among them is gone.
@@ -71,5 +86,9 @@ mod tests {
         );
         live.asked(T0, question.clone());
         assert_eq!(live.answered(&question, &Json::empty_object()), Some(Err(())));
+        // Neither a senseless answer nor none is asked for again at once, nor waited for without end.
+        let patience = Duration::from_secs(5);
+        assert!(live.is_awaited(T0.plus_seconds(4), patience) && !live.is_awaited(T0.plus_seconds(5), patience));
+        assert_eq!(live.gives_up_at(patience), Some(T0.plus_seconds(5)));
     }
 }

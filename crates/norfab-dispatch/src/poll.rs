@@ -1,16 +1,18 @@
 //! Asking for jobs in flight: at once where a worker says that its result is ready, and now and then for the rest, since
 //! any message may be lost.
 
-use norfab_model::{Broker, Clock, Link, ScheduleStore, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Clock, Link, Poll, ScheduleStore, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
-    /// Asks for the results that are ready.
+    /// Asks for the results that are ready, and what a full queue has left unasked.
     pub(crate) async fn fetch_ready(&mut self, now: Timestamp) {
-        for poll in std::mem::take(&mut self.fetch) {
-            self.ask(now, poll).await;
+        if self.is_queue_full(now) {
+            return;
         }
+        let fetch = std::mem::take(&mut self.fetch);
+        self.ask_all(now, fetch).await;
     }
 
     /// Asks for the jobs that nothing was asked of for a poll interval, or since the clock leapt.
@@ -24,13 +26,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 break;
             }
             self.progress = true;
-            for poll in polls {
-                self.ask(now, poll).await;
-            }
+            self.ask_all(now, polls).await;
         }
-        if self.link.link() == Link::Up {
+        if self.link.link() == Link::Up && self.fetch.is_empty() {
             self.hold.asked(now);
         }
         Ok(())
+    }
+
+    /// Asks for all of these; those that do not get away are kept for later.
+    async fn ask_all(&mut self, now: Timestamp, polls: Vec<Poll>) {
+        for poll in polls {
+            if self.is_queue_full(now) || !self.ask(now, poll.clone()).await {
+                self.queue_was_full(now);
+                self.fetch.push(poll);
+            }
+        }
     }
 }

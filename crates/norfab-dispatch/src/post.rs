@@ -12,13 +12,13 @@ const FULL_PAUSE: Duration = Duration::from_millis(100);
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Claims and sends as many NEW jobs as the window has room for.
     pub(crate) async fn dispatch(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        if self.send_after.is_some_and(|at| now < at && at <= now.saturating_add(FULL_PAUSE)) {
+        if self.is_queue_full(now) {
             return Ok(());
         }
-        self.send_after = None;
         let ready = self.due().await?.send.is_some_and(|at| at <= now);
         let room = self.config.window.saturating_sub(self.requests.posts_out());
-        if !ready || room == 0 || self.link.link() == Link::Down || self.live.owed_since().is_some() {
+        if !ready || room == 0 || self.link.link() == Link::Down || self.live.is_awaited(now, self.config.probe_timeout)
+        {
             return Ok(());
         }
         let limit = u32::try_from(room).unwrap_or(u32::MAX);
@@ -50,6 +50,17 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         Ok(())
     }
 
+    /// Whether the queue to the broker was full a moment ago.
+    pub(crate) fn is_queue_full(&mut self, now: Timestamp) -> bool {
+        self.send_after.take_if(|at| *at <= now || *at > now.saturating_add(FULL_PAUSE));
+        self.send_after.is_some()
+    }
+
+    /// Leaves the queue alone for a moment.
+    pub(crate) fn queue_was_full(&mut self, now: Timestamp) {
+        self.send_after = Some(now.saturating_add(FULL_PAUSE));
+    }
+
     /// Makes claimed jobs NEW as before: nothing of them has left this process. What is on its way goes first.
     async fn take_back(
         &mut self,
@@ -58,7 +69,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         rest: impl Iterator<Item = JobId>,
     ) -> Result<(), StoreError> {
         let unsent: Vec<JobId> = std::iter::once(first).chain(rest).collect();
-        self.send_after = Some(now.saturating_add(FULL_PAUSE));
+        self.queue_was_full(now);
         unsent.iter().for_each(|job| self.requests.ended(job));
         self.store.job_unclaim(now, &unsent).await
     }

@@ -46,6 +46,8 @@ struct Known {
     send: BTreeMap<String, Timestamp>,
     gone_since: Option<Timestamp>,
     elsewhere: Option<Timestamp>,
+    /// When to send a job again whose message did not get away.
+    unsent: Option<Timestamp>,
     timer: Option<Timestamp>,
 }
 
@@ -108,6 +110,21 @@ impl Requests {
             known.not_found.retain(|worker, _| target.names().is_some_and(|names| !names.contains(worker)));
         }
         known.out.push_back(Out { number, at: now, what });
+    }
+
+    /// The request of a job that was noted last did not get away.
+    pub(crate) fn never_left(&mut self, job: &JobId) {
+        let Some(known) = self.jobs.get_mut(job) else { return };
+        if let Some(Out { what: What::Post(_), .. }) = known.out.pop_back() {
+            self.posts_out = self.posts_out.saturating_sub(1);
+        }
+        self.settle(job);
+    }
+
+    /// Tries later to send a job whose message did not get away.
+    pub(crate) fn post_later(&mut self, now: Timestamp, job: &JobId) {
+        self.jobs.entry(job.clone()).or_default().unsent = Some(now.saturating_add(ASK_PAUSE));
+        self.settle(job);
     }
 
     /// Adds to a reply what is remembered of the request that it answers, and notes what it tells. What is noted of a job
@@ -224,7 +241,11 @@ impl Requests {
         for known in self.jobs.values_mut() {
             known.out.iter_mut().for_each(|out| out.at = out.at.min(now));
             let instants = known.ask.values_mut().chain(known.send.values_mut());
-            instants.chain(&mut known.gone_since).chain(&mut known.elsewhere).for_each(|at| *at = (*at).min(now));
+            instants
+                .chain(&mut known.gone_since)
+                .chain(&mut known.elsewhere)
+                .chain(&mut known.unsent)
+                .for_each(|at| *at = (*at).min(now));
         }
         jobs.iter().for_each(|job| self.settle(job));
     }
@@ -259,7 +280,7 @@ impl Known {
     }
 
     fn next(&self) -> Option<Timestamp> {
-        self.ask.values().chain(self.send.values()).chain(&self.elsewhere).min().copied()
+        self.ask.values().chain(self.send.values()).chain(&self.elsewhere).chain(&self.unsent).min().copied()
     }
 
     /// The oldest request is answered; `left_out` tells which of its workers the broker does not know.
@@ -297,6 +318,10 @@ impl Known {
         let ask = take_until(&mut self.ask, now);
         if !ask.is_empty() {
             due.ask.push(Poll { job: job.clone(), service: self.service.clone(), target: Workers::List(ask) });
+        }
+        if self.unsent.take_if(|at| *at <= now).is_some() {
+            due.send.push(SendAgain { job: job.clone(), why: Resend::Unanswered });
+            return;
         }
         let lost = take_until(&mut self.send, now);
         // One reason at a time: whoever goes elsewhere need not go back.
@@ -424,6 +449,20 @@ mod tests {
         assert_eq!((requests.owed_since(), requests.posts_out()), (Some(after(1)), 0));
         assert_eq!(requests.due(after(11)), Due::default());
         assert_eq!(requests.next(), None);
+    }
+
+    #[test]
+    fn what_did_not_get_away_is_owed_no_answer() {
+        let mut requests = requests();
+        requests.asked(T0, &poll());
+        requests.posted(T0, &post(Workers::All));
+        requests.never_left(&id());
+        assert_eq!(requests.posts_out(), 0);
+        check(&mut requests, refused(), got());
+        requests.post_later(T0, &id());
+        assert_eq!(requests.due(T0), Due::default());
+        assert_eq!(requests.due(after(1)).send, send(Resend::Unanswered));
+        assert!(requests.jobs.is_empty());
     }
 
     #[test]

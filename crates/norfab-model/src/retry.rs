@@ -8,6 +8,9 @@ use crate::{Job, Origin, Timestamp};
 /// The pauses after the first refusals, in seconds; all later ones are as long as the last.
 const PAUSES: [u64; 5] = [1, 2, 4, 8, 10];
 
+/// How long before the start deadline the last attempt is made: it must get away before.
+const LAST_CALL: Duration = Duration::from_millis(500);
+
 /// How patient the client is with a fabric that cannot take a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -32,7 +35,8 @@ impl RetryPolicy {
         }
         let at = now.saturating_add(pause(refusals));
         match job.start_deadline {
-            Some(latest) => Some(at.min(latest)).filter(|at| *at > now),
+            Some(latest) if at > latest => Some(latest.saturating_sub(LAST_CALL)).filter(|at| *at > now),
+            Some(_) => Some(at),
             None => {
                 let left = self.give_up_after.checked_sub(waited(refusals))?;
                 Some(at.min(now.saturating_add(left))).filter(|at| *at > now)
@@ -107,8 +111,9 @@ mod tests {
 
     #[test]
     fn a_start_deadline_alone_decides_where_there_is_one() {
-        check(delayed().grace(5), RetryPolicy::default(), &[1, 3, 5]);
-        let many = [1, 3, 7, 15, 25, 35, 45, 55, 65, 75, 85, 90];
+        check(delayed().grace(7), RetryPolicy::default(), &[1, 3, 7]);
+        check(delayed().grace(6), RetryPolicy::default(), &[1, 3, 5]);
+        let many = [1, 3, 7, 15, 25, 35, 45, 55, 65, 75, 85, 89];
         check(delayed().grace(90), RetryPolicy { give_up_after: Duration::ZERO }, &many);
     }
 

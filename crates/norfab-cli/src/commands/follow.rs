@@ -196,7 +196,8 @@ impl Link {
 
 /// A job that was never sent has failed because the fabric was not reached, whoever of the two was told first.
 async fn explain(ending: Ending, last: &Job, client: &Client) -> Ending {
-    let was_never_sent = ending == Ending::Ended && last.status == JobStatus::Failed && last.posts_sent == 0;
+    let given_up = last.errors.iter().any(|error| error.starts_with("the fabric was not reached"));
+    let was_never_sent = ending == Ending::Ended && last.status == JobStatus::Failed && given_up;
     if was_never_sent && let Ok(reason) = tokio::time::timeout(EXPLANATION, client.unreachable()).await {
         return Ending::Unreachable(reason);
     }

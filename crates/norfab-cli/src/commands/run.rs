@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
-use norfab_client::{Client, ClientError, JobFilter, JobStats, Role};
+use norfab_client::{Client, ClientError, ControlError, JobFilter, JobStats, Role};
 use serde::Serialize;
 
 use super::{Site, Verdict};
@@ -45,6 +45,7 @@ pub(crate) async fn run(site: &Site, out: &Output, signals: &mut Signals) -> Res
     tracing::info!(client = %site.0.client, "Serves the jobs of {}", site.database()?.display());
     let signal = tokio::select! {
         signal = signals.next() => signal,
+        () = ended(&client) => return Err(ClientError::Dispatch(ControlError::Ended).into()),
         never = tell_what_is_there(&client) => match never {},
     };
     tracing::info!("Stops on {}", signal.as_str());
@@ -54,6 +55,13 @@ pub(crate) async fn run(site: &Site, out: &Output, signals: &mut Signals) -> Res
     client.shutdown().await;
     tracing::info!("Stopped");
     report(site, out, signal, seen).await
+}
+
+/// Waits until nothing is dispatched any more, which nobody asked for: better start again than live on doing nothing.
+async fn ended(client: &Client) {
+    if let Some(mut health) = client.watch_health() {
+        while health.changed().await.is_ok() {}
+    }
 }
 
 /// Jobs that cannot be read are not served; better said at the start than never. A failure to look is none to serve.
@@ -67,7 +75,7 @@ async fn tell_what_is_there(client: &Client) -> Infallible {
 async fn look(client: &Client) -> Result<(), ClientError> {
     let page = client.list_jobs(&JobFilter { limit: 1000, ..JobFilter::default() }).await?;
     for row in &page.unreadable {
-        tracing::warn!(job = row.uuid, "Cannot read a job, which is left alone: {}", row.reason);
+        tracing::warn!(job = row.uuid, "Cannot read a job, which fails when it is its turn: {}", row.reason);
     }
     let active = client.active_jobs().await?.len();
     if active > 0 {

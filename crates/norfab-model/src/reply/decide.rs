@@ -275,11 +275,12 @@ pub fn expire(job: &Job) -> Change {
         Workers::List(names) => names,
         other => vec![other.to_string()],
     };
+    let from = if job.posts_refused > 0 { "last attempt" } else { "release" };
     let message = if job.status == JobStatus::New {
-        format!("the deadline passed {} s after the release, before the job was sent", job.timeout)
+        format!("the deadline passed {} s after the {from}, before the job was sent", job.timeout)
     } else {
         format!(
-            "the deadline passed {} s after the release without a result of {}; the task may still run there",
+            "the deadline passed {} s after the {from} without a result of {}; the task may still run there",
             job.timeout,
             missing.join(", ")
         )

@@ -226,7 +226,7 @@ fn a_400_to_a_job_that_nobody_waits_for_is_tried_again() {
     let direct = Job { origin: Origin::Direct, scheduled_for: Some(NOW), ..nightly() };
     check_refused(direct.clone(), 1, JobStatus::New, Some(1));
     check_refused(Job { start_deadline: Some(NOW), ..direct.clone() }, 1, JobStatus::Failed, None);
-    check_refused(Job { start_deadline: Some(NOW.plus_seconds(3)), ..direct }, 4, JobStatus::New, Some(3));
+    check_refused(Job { start_deadline: Some(NOW.plus_seconds(8)), ..direct }, 4, JobStatus::New, Some(8));
 }
 
 #[test]
