@@ -116,7 +116,7 @@ pub(super) async fn a_lost_job_gets_a_failed_result(database: &impl Database) {
     claim(&store, START, &uuid).await;
     let lost = || ReplyKind::NotFound { worker: "w1".to_owned() };
     let outcome = tell(&store, at(1), &uuid, vec![accepted(&["w1"]), lost()]).await;
-    assert_eq!(outcome.ignored, [(uuid.clone(), Ignored::NotYet)]);
+    assert_eq!(outcome.jobs[0].follow_ups, [FollowUp::AskAgain("w1".to_owned())]);
     tell(&store, at(2), &uuid, vec![stored("w1"), lost()]).await;
     let found = detail(&store, &uuid).await;
     assert_eq!((found.job.status, found.job.errors.len()), (JobStatus::Completed, 1));

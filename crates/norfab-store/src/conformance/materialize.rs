@@ -1,9 +1,11 @@
 //! The pass over due schedules: what becomes of occurrences, in which order, and what is counted.
 
+use std::time::Duration;
+
 use norfab_model::{
     Coalesce, Job, JobFilter, JobId, JobStatus, LastOutcome, Limits, Materialize, Materialized, NewSchedule, Origin,
-    Overdue, Overlap, OverlapPolicy, Patch, ReplyKind, Schedule, ScheduleCounters, ScheduleError, ScheduleFilter,
-    ScheduleId, SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp,
+    Overdue, Overlap, OverlapPolicy, Patch, Reply, ReplyKind, RetryPolicy, Schedule, ScheduleCounters, ScheduleError,
+    ScheduleFilter, ScheduleId, SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp,
 };
 
 use super::Database;
@@ -309,7 +311,9 @@ pub(super) async fn failed_runs_are_counted_as_they_end(database: &impl Database
     let added = add_schedule(&store, START, every(3600).timeout(60)).await;
     let failed = async || schedule(&store, &added.uuid).await.counters.failed_runs;
     let refused = running(&store, &added, at(1)).await;
-    tell(&store, at(1), &refused, vec![ReplyKind::Refused { errors: vec![] }]).await;
+    let hasty = RetryPolicy { give_up_after: Duration::ZERO };
+    let reply = Reply::new(refused.clone(), ReplyKind::Refused { errors: vec![] });
+    store.job_apply(at(1), hasty, vec![reply]).await.expect("the reply is applied");
     assert_eq!((find(&store, &refused).await.status, failed().await), (JobStatus::Failed, 1));
     let well = running(&store, &added, at(2)).await;
     tell(&store, at(2), &well, vec![stored("w1"), result("w1", r#"{"failed":false}"#)]).await;
