@@ -372,21 +372,29 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// because the database or the broker hangs, is cut off, which loses no more than a kill does: nothing.
     pub async fn shutdown(self) {
         self.core.signal_stop();
-        let tasks = std::mem::take(&mut *self.core.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        let aborts: Vec<_> = tasks.iter().map(JoinHandle::abort_handle).collect();
+        let mut tasks = std::mem::take(&mut *self.core.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         let orderly = async {
-            for task in tasks {
+            while let Some(task) = tasks.last_mut() {
                 if let Err(error) = task.await {
                     tracing::error!("A task of the client ended badly: {error}");
                 }
+                tasks.pop();
             }
             self.core.shared.watchers.close();
             self.core.shared.store.close().await;
         };
         if tokio::time::timeout(STOP_LIMIT, orderly).await.is_err() {
             tracing::warn!("Something did not end in time and is cut off; the next start picks up what is under way");
-            aborts.iter().for_each(tokio::task::AbortHandle::abort);
+            tasks.iter().for_each(JoinHandle::abort);
             self.core.shared.watchers.close();
+            // They end where they wait, and the lock is freed with them.
+            let cut_off = async {
+                for task in tasks {
+                    // That it was cut off was said.
+                    let _ = task.await;
+                }
+            };
+            let _ = tokio::time::timeout(CUT_OFF_LIMIT, cut_off).await;
         }
     }
 
@@ -490,7 +498,10 @@ impl<S: Store, C: Clock> Shared<S, C> {
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long an orderly stop may take. With what a program does around it, it ends within two seconds.
-const STOP_LIMIT: Duration = Duration::from_millis(1800);
+const STOP_LIMIT: Duration = Duration::from_millis(1500);
+
+/// How long a task that is cut off may take to notice it.
+const CUT_OFF_LIMIT: Duration = Duration::from_millis(200);
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Core<S, B, C> {
     fn signal_stop(&self) {
