@@ -10,11 +10,12 @@ use norfab_model::{
     Start, Store, StoreError, Timestamp, ValidJob,
 };
 use norfab_nfp::NfpBroker;
-use norfab_store::{MemoryStore, SqliteStore};
+use norfab_store::SqliteStore;
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::aside::{self, Question};
 use crate::guest::Guest;
 use crate::owner::OwnerLock;
 use crate::watch::Watchers;
@@ -303,7 +304,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// off.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`] with what is known of the cause when no answer comes within `timeout`.
+    /// [`ClientError::Unreachable`] with what is known of the cause when no answer comes within `timeout`; of a client that
+    /// does not dispatch also sooner, when the broker takes no connection like ours, so that to try again would not help.
     pub async fn mmi(&self, task: &str, kwargs: Json, timeout: Duration) -> Result<Json, ClientError> {
         let answer = match self.core.shared.control() {
             Some(control) => ask(&control, task, kwargs, timeout).await,
@@ -320,20 +322,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         let shared = &self.core.shared;
         let mark = JobId::generate(shared.clock.now());
         let suffix = mark.as_str().get(24..).unwrap_or_default();
-        let ports = Ports {
-            // It serves no job: it only keeps the connection and knows whether the broker answers.
-            store: Arc::new(MemoryStore::new()),
-            broker: connect(&format!("{}-ask-{suffix}", self.core.name))?,
-            clock: shared.clock.clone(),
-        };
-        let config = Config::default();
-        let (dispatcher, control, _notices) = Dispatcher::new(ports, config);
-        let running = tokio::spawn(dispatcher.run());
-        let answer = ask(&control, task, kwargs, timeout).await;
-        control.shutdown();
-        // It ends by itself within a second; a panic of its task is not ours to spread.
-        let _ = running.await;
-        answer
+        let mut broker = connect(&format!("{}-ask-{suffix}", self.core.name))?;
+        aside::ask(&mut broker, Question { id: mark, task, kwargs }, timeout).await
     }
 
     /// Counts over the job database and the messages of this process.
