@@ -11,11 +11,13 @@ mod peer;
 mod program;
 mod python;
 mod record;
+mod relay;
 mod wait;
 
 pub use chance::Chance;
 pub use peer::{About, Builder, Peer, Process, Registered, Security, Started, Stats};
-pub use program::{Ended, OwnerProcess, Program};
+pub use program::{Ended, OwnerProcess, Program, Stopped};
 pub use python::{PythonClient, PythonJob, PythonReport, interpreter};
 pub use record::{ClientMessage, Execution, Tally};
+pub use relay::Relay;
 pub use wait::eventually;

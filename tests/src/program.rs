@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
 
+use norfab_client::{Clock, SystemClock};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
@@ -43,6 +44,17 @@ pub struct OwnerProcess {
     child: Child,
     log: watch::Receiver<Vec<String>>,
     reader: JoinHandle<()>,
+}
+
+/// A `norfab run` that was asked to stop and has ended.
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    /// How long it took.
+    pub took: Duration,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All that it logged.
+    pub log: Vec<String>,
 }
 
 impl Program {
@@ -164,13 +176,25 @@ impl OwnerProcess {
     /// # Panics
     ///
     /// When it takes much longer than it may, or ends in any other way.
-    pub async fn stop(mut self) -> Vec<String> {
+    pub async fn stop(self) -> Vec<String> {
+        let Stopped { status, log, .. } = self.stop_by("TERM").await;
+        assert!(status.success(), "the owner did not stop in order: {status}");
+        log
+    }
+
+    /// Sends it a signal, such as `TERM` or `INT`, waits until it has ended, and tells how it did.
+    ///
+    /// # Panics
+    ///
+    /// When it takes much longer than it may.
+    pub async fn stop_by(mut self, signal: &str) -> Stopped {
         let pid = self.pid().expect("the owner ended by itself").to_string();
-        let kill = Command::new("kill").args(["-TERM", &pid]).status().await.expect("kill starts");
+        let begin = SystemClock.now();
+        let kill = Command::new("kill").args([&format!("-{signal}"), &pid]).status().await.expect("kill starts");
         assert!(kill.success(), "it cannot be signalled");
         let status = self.ended(STOP_LIMIT).await;
-        assert!(status.success(), "the owner did not stop in order: {status}");
-        self.rest_of_log().await
+        let took = SystemClock.now().since(begin);
+        Stopped { took, status, log: self.rest_of_log().await }
     }
 
     /// Waits until it ends by itself, and gives how it did and its log.

@@ -10,11 +10,12 @@ use norfab_model::{
     Start, Store, StoreError, Timestamp, ValidJob,
 };
 use norfab_nfp::NfpBroker;
-use norfab_store::{MemoryStore, SqliteStore};
+use norfab_store::SqliteStore;
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::aside::{self, Question};
 use crate::guest::Guest;
 use crate::owner::OwnerLock;
 use crate::watch::Watchers;
@@ -303,7 +304,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// off.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`] with what is known of the cause when no answer comes within `timeout`.
+    /// [`ClientError::Unreachable`] with what is known of the cause when no answer comes within `timeout`; of a client that
+    /// does not dispatch also sooner, when the broker takes no connection like ours, so that to try again would not help.
     pub async fn mmi(&self, task: &str, kwargs: Json, timeout: Duration) -> Result<Json, ClientError> {
         let answer = match self.core.shared.control() {
             Some(control) => ask(&control, task, kwargs, timeout).await,
@@ -320,20 +322,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         let shared = &self.core.shared;
         let mark = JobId::generate(shared.clock.now());
         let suffix = mark.as_str().get(24..).unwrap_or_default();
-        let ports = Ports {
-            // It serves no job: it only keeps the connection and knows whether the broker answers.
-            store: Arc::new(MemoryStore::new()),
-            broker: connect(&format!("{}-ask-{suffix}", self.core.name))?,
-            clock: shared.clock.clone(),
-        };
-        let config = Config::default();
-        let (dispatcher, control, _notices) = Dispatcher::new(ports, config);
-        let running = tokio::spawn(dispatcher.run());
-        let answer = ask(&control, task, kwargs, timeout).await;
-        control.shutdown();
-        // It ends by itself within a second; a panic of its task is not ours to spread.
-        let _ = running.await;
-        answer
+        let mut broker = connect(&format!("{}-ask-{suffix}", self.core.name))?;
+        aside::ask(&mut broker, Question { id: mark, task, kwargs }, timeout).await
     }
 
     /// Counts over the job database and the messages of this process.
@@ -372,21 +362,29 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// because the database or the broker hangs, is cut off, which loses no more than a kill does: nothing.
     pub async fn shutdown(self) {
         self.core.signal_stop();
-        let tasks = std::mem::take(&mut *self.core.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        let aborts: Vec<_> = tasks.iter().map(JoinHandle::abort_handle).collect();
+        let mut tasks = std::mem::take(&mut *self.core.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         let orderly = async {
-            for task in tasks {
+            while let Some(task) = tasks.last_mut() {
                 if let Err(error) = task.await {
                     tracing::error!("A task of the client ended badly: {error}");
                 }
+                tasks.pop();
             }
             self.core.shared.watchers.close();
             self.core.shared.store.close().await;
         };
         if tokio::time::timeout(STOP_LIMIT, orderly).await.is_err() {
             tracing::warn!("Something did not end in time and is cut off; the next start picks up what is under way");
-            aborts.iter().for_each(tokio::task::AbortHandle::abort);
+            tasks.iter().for_each(JoinHandle::abort);
             self.core.shared.watchers.close();
+            // They end where they wait, and the lock is freed with them.
+            let cut_off = async {
+                for task in tasks {
+                    // That it was cut off was said.
+                    let _ = task.await;
+                }
+            };
+            let _ = tokio::time::timeout(CUT_OFF_LIMIT, cut_off).await;
         }
     }
 
@@ -490,7 +488,10 @@ impl<S: Store, C: Clock> Shared<S, C> {
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long an orderly stop may take. With what a program does around it, it ends within two seconds.
-const STOP_LIMIT: Duration = Duration::from_millis(1800);
+const STOP_LIMIT: Duration = Duration::from_millis(1500);
+
+/// How long a task that is cut off may take to notice it.
+const CUT_OFF_LIMIT: Duration = Duration::from_millis(200);
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Core<S, B, C> {
     fn signal_stop(&self) {

@@ -1,14 +1,16 @@
 //! The client on the loopback fabric: what it refuses, what its roles do, and what a stop leaves behind.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use norfab_client::{
     Client, ClientBuilder, ClientError, Clock, Config, HolderKind, Interval, JobFilter, JobId, JobStatus, Json, Limits,
-    NewJob, NewSchedule, Outcome, Role, Security, StoreError, StoreOpenError, SystemClock, Timestamp, Update,
-    WorkerResult, Workers,
+    ManualClock, NewJob, NewSchedule, Outcome, Ports, Role, Security, SqliteStore, Store, StoreError, StoreOpenError,
+    SystemClock, Timestamp, Update, WorkerResult, Workers, connect_plain,
 };
 use norfab_loopback::{Loopback, LoopbackConfig};
+use norfab_store::StoreOptions;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -144,6 +146,64 @@ async fn a_client_beside_the_owner_hands_over_and_watches() {
     assert!(matches!(handle.send_response("w", Json::empty_object()).await, Err(ClientError::NoQuestion { .. })));
     beside.shutdown().await;
     owner.shutdown().await;
+}
+
+/// The owner looks at least once a second by its own clock, which stands still here otherwise.
+#[tokio::test]
+async fn an_owner_sees_within_a_second_what_others_do() {
+    let bench = Bench::start().await;
+    let path = bench.folder.path().join("jobs.db");
+    let open = async || Arc::new(SqliteStore::open(&path, &StoreOptions::default()).await.expect("opens"));
+    let clock = ManualClock::at(SystemClock.now());
+    let broker = connect_plain(bench.fabric.endpoint(), "norfab").expect("an endpoint");
+    let ports = Ports { store: open().await, broker, clock: clock.clone() };
+    let owner = Client::from_ports(ports, Config::default(), Limits::default());
+    // Once it answers, it has looked for the first time.
+    let patience = Duration::from_secs(20);
+    within(owner.mmi("show_workers", Json::empty_object(), patience)).await.expect("answers");
+    let other = open().await;
+    for _ in 0..3 {
+        let mut handle = owner.schedule_job(echo().at(hours_ahead())).await.expect("added");
+        let Ok(Some(Update::Status(job))) = handle.next_update().await else { panic!("it has no status") };
+        assert_eq!(job.status, JobStatus::Scheduled);
+        other.job_cancel(clock.now(), handle.id()).await.expect("cancelled");
+        clock.advance(Duration::from_secs(1));
+        let ended = async {
+            while let Some(update) = handle.next_update().await.expect("readable") {
+                if matches!(&update, Update::Status(job) if job.status == JobStatus::Cancelled) {
+                    return;
+                }
+            }
+            panic!("it ended otherwise");
+        };
+        within(ended).await;
+    }
+    owner.shutdown().await;
+}
+
+/// A client beside the owner looks at least once a second, on a machine that lets it.
+#[tokio::test]
+async fn a_client_beside_the_owner_sees_within_a_second_what_others_do() {
+    let bench = Bench::start().await;
+    let (one, two) = (bench.client(Role::Beside).await, bench.client(Role::Beside).await);
+    let mut took = Vec::new();
+    for _ in 0..5 {
+        let handle = one.schedule_job(echo().at(hours_ahead())).await.expect("added");
+        let id = handle.id().clone();
+        let waiting = tokio::spawn(async move {
+            let mut handle = handle;
+            handle.outcome().await
+        });
+        let begin = SystemClock.now();
+        two.cancel_scheduled_job(&id).await.expect("cancelled");
+        let outcome = within(waiting).await.expect("no panic").expect("readable");
+        assert_eq!(outcome, Outcome::Cancelled);
+        took.push(SystemClock.now().since(begin));
+    }
+    took.sort_unstable();
+    assert!(took[2] < Duration::from_secs(1), "half of them took longer: {took:?}");
+    one.shutdown().await;
+    two.shutdown().await;
 }
 
 #[tokio::test]

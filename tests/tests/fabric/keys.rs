@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::common::{builder, within};
 use norfab_client::{ClientError, Health, Json, LinkState, Role, Security};
-use norfab_tests::Peer;
+use norfab_tests::{Peer, Program, Relay};
+
+use crate::common::{builder, now, within};
 
 /// The public half of a pair that nobody has.
 const STRANGER: &str = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
@@ -46,6 +47,97 @@ async fn no_curve_towards_a_curve_broker() {
 #[tokio::test]
 async fn curve_towards_a_plain_broker() {
     check(norfab_tests::Security::Plain, curve(STRANGER), "has no CURVE").await;
+}
+
+#[tokio::test]
+async fn the_program_and_another_key() {
+    check_program(norfab_tests::Security::Curve, norfab_tests::Security::Curve, "another key").await;
+}
+
+#[tokio::test]
+async fn the_program_without_curve_towards_a_curve_broker() {
+    check_program(norfab_tests::Security::Curve, norfab_tests::Security::Plain, "demands CURVE").await;
+}
+
+#[tokio::test]
+async fn the_program_with_curve_towards_a_plain_broker() {
+    check_program(norfab_tests::Security::Plain, norfab_tests::Security::Curve, "has no CURVE").await;
+}
+
+/// What is wrong is said in time, by a command and by the owner. The owner goes on trying, without haste, until the broker
+/// that it was told of is there.
+async fn check_program(wrong: norfab_tests::Security, right: norfab_tests::Security, part: &str) {
+    let Some(wrong) = Peer::builder().security(wrong).start().await else { return };
+    let Some(right) = Peer::builder().security(right).start().await else { return };
+    let relay = Relay::to(&wrong.about().endpoint).await;
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let inventory = inventory(relay.endpoint(), right.about().public_key.as_deref());
+    std::fs::write(folder.path().join("inventory.yaml"), inventory).expect("written");
+    let program = Program::new(env!("CARGO_BIN_EXE_norfab-under-test"), folder.path(), "rust");
+
+    let begin = now();
+    let workers = program.run(&["workers", "--json"]).await;
+    let took = now().since(begin);
+    println!("Said after {took:?}: {}", workers.stdout);
+    assert!(took < SAID_WITHIN, "said too late");
+    let error = &workers.json()["error"];
+    assert_eq!((workers.code, error["kind"].as_str()), (Some(5), Some("unreachable")), "{workers:?}");
+    assert!(error["message"].as_str().is_some_and(|message| message.contains(part)), "{workers:?}");
+
+    let begin = now();
+    let mut owner = program.spawn_owner();
+    let said = owner.logged(part).await;
+    let took = now().since(begin);
+    println!("Logged after {took:?}: {said}");
+    assert!(said.contains("The link to the broker is down"), "{said}");
+    assert!(took < SAID_WITHIN, "said too late");
+    does_not_spin(owner.pid().expect("it goes on")).await;
+    let mut log = owner.log();
+    let told = log.len();
+    log.dedup_by_key(|line| line.split_once(' ').map(|(_, said)| said.to_owned()));
+    assert!(told < 10 && log.len() == told, "it says the same again and again: {log:?}");
+
+    relay.turn_to(&right.about().endpoint);
+    owner.ready().await;
+    let ended = program.run(&["job", "run", "dummy", "count", "--json"]).await;
+    assert_eq!((ended.code, ended.json()["status"].as_str()), (Some(0), Some("COMPLETED")), "{ended:?}");
+    owner.stop().await;
+}
+
+const SAID_WITHIN: Duration = Duration::from_secs(5);
+
+fn inventory(endpoint: &str, key: Option<&str>) -> String {
+    let key = key.map(|key| format!("  shared_key: '{{% raw %}}{key}{{% endraw %}}'\n")).unwrap_or_default();
+    format!("broker:\n  endpoint: '{endpoint}'\n  zmq_auth: {}\n{key}", !key.is_empty())
+}
+
+/// A process that waits uses next to nothing; one that tries again at once uses a whole core.
+#[cfg(target_os = "linux")]
+async fn does_not_spin(pid: u32) {
+    const SPAN: Duration = Duration::from_secs(5);
+    let (begin, before) = (now(), processor_time(pid));
+    // What it uses in a span of time can only be measured over one.
+    tokio::time::sleep(SPAN).await;
+    let (span, used) = (now().since(begin), processor_time(pid).saturating_sub(before));
+    println!("Used {used:?} in {span:?}");
+    assert!(used < span / 5, "it used {used:?} in {span:?}");
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn does_not_spin(_pid: u32) {
+    eprintln!("Left out: how much a process has used is read from /proc, which only Linux has");
+}
+
+/// What a process has used so far, in its own code and in the system's.
+#[cfg(target_os = "linux")]
+fn processor_time(pid: u32) -> Duration {
+    /// The unit of the file, on every Linux.
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    // The name in parentheses may have spaces; behind it, the times are the 12th and 13th field.
+    let (_, fields) = stat.rsplit_once(')').expect("a name");
+    let ticks = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<u32>().expect("a number"));
+    TICK * ticks.sum::<u32>()
 }
 
 #[tokio::test]

@@ -1,0 +1,8 @@
+//! The program and the client library on the loopback fabric, where the rest of the machine makes trouble: how it stops,
+//! and what it does without its database.
+
+#![cfg(unix)]
+
+mod common;
+mod stop;
+mod storage;
