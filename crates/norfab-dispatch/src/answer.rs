@@ -1,6 +1,8 @@
 //! Answers to questions that other processes left in the store: only the process that dispatches speaks to workers.
 
-use norfab_model::{Broker, Clock, Link, Request, ScheduleStore, Store, StoreError, StoredAnswer, Timestamp};
+use norfab_model::{
+    Broker, Clock, InputAnswer, JobId, Link, Request, ScheduleStore, Store, StoreError, StoredAnswer, Timestamp,
+};
 
 use crate::Dispatcher;
 use crate::dispatcher::Answers;
@@ -28,5 +30,17 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
         }
         Ok(())
+    }
+
+    /// Sends an answer of this process. One that cannot leave now waits in the store.
+    pub(crate) async fn answer(&mut self, job: JobId, service: String, worker: String, answer: InputAnswer) {
+        let put = Request::Put { job: job.clone(), service, worker: worker.clone(), answer: answer.clone() };
+        if self.link.link() == Link::Up && self.send(put).await {
+            return;
+        }
+        self.answers = Answers::MayWait;
+        if let Err(error) = self.store.answer_add(self.clock.now(), &job, &worker, &answer).await {
+            tracing::warn!(%job, "Cannot keep an answer to worker {worker:?} until it can be sent: {error}");
+        }
     }
 }

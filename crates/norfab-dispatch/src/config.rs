@@ -78,6 +78,7 @@ impl Config {
             reply_batch: self.reply_batch.max(1),
             catch_up_limit: self.catch_up_limit.clamp(1, MOST_AT_ONCE),
             schedule_batch: self.schedule_batch.clamp(1, MOST_AT_ONCE),
+            workers_fresh_for: self.workers_fresh_for.max(Duration::from_millis(100)),
             ..self
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use norfab_model::{
-    Broker, Clock, Connection, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Request, ScheduleStore, Scope,
-    SendAgain, Store, StoreError, Timestamp,
+    Broker, Clock, Connection, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Request, Resend, ScheduleStore,
+    Scope, SendAgain, Store, StoreError, Timestamp,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -36,7 +36,7 @@ pub struct Ports<S, B, C> {
 pub struct Dispatcher<S, B, C> {
     pub(crate) store: Arc<S>,
     pub(crate) broker: B,
-    clock: C,
+    pub(crate) clock: C,
     pub(crate) config: Config,
     commands: mpsc::UnboundedReceiver<Command>,
     notices: mpsc::UnboundedSender<Notice>,
@@ -67,7 +67,9 @@ pub struct Dispatcher<S, B, C> {
     /// When a schedule is due next, or that none is; None when it must be asked for.
     pub(crate) schedule_due: Option<Option<Timestamp>>,
     /// Whether the schedules' cursors fit the clock.
-    pub(crate) cursors: Cursors,
+    pub(crate) cursors: Alignment,
+    /// Whether the instants kept for jobs fit the clock.
+    pub(crate) instants: Alignment,
     /// Whether this pass has changed anything.
     pub(crate) progress: bool,
     /// The queue to the broker was full: no new job before this.
@@ -98,11 +100,11 @@ pub(crate) enum Recovery {
     Of(Vec<JobId>),
 }
 
-/// Whether the cursors of the schedules were looked at since the start, or since the clock last went back.
+/// Whether instants that are kept were looked at since the start, or since the clock last went back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cursors {
+pub(crate) enum Alignment {
     Unknown,
-    Aligned,
+    Done,
 }
 
 /// Whether answers to questions, given by other processes, may wait in the store.
@@ -155,7 +157,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             recovery: Recovery::Needed,
             due: None,
             schedule_due: None,
-            cursors: Cursors::Unknown,
+            cursors: Alignment::Unknown,
+            instants: Alignment::Unknown,
             progress: false,
             send_after: None,
             answers: Answers::MayWait,
@@ -209,10 +212,14 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.hold.clock_went_back(now);
             self.live.clear();
             self.forget_instants();
-            self.cursors = Cursors::Unknown;
+            self.cursors = Alignment::Unknown;
+            self.instants = Alignment::Unknown;
             self.next_look = now;
         }
-        self.hold.time(self.last_now, now);
+        if self.hold.time(self.last_now, now) {
+            self.requests.clock_leapt(now);
+            self.again.retain(|again| again.why != Resend::Elsewhere);
+        }
         self.last_now = now;
         if now >= self.next_look {
             self.look_for_foreign_changes().await;
@@ -248,6 +255,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.look_after_link(now).await;
         self.apply_replies(now).await?;
         self.recover(now).await?;
+        self.realign_jobs(now).await?;
         self.release_due(now).await?;
         self.schedules(now).await;
         self.expire_due(now).await?;
@@ -289,7 +297,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
         let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
         let miss = due.miss.map(|at| at.saturating_add(Duration::from_micros(1)));
-        let expire = due.expire.and_then(|at| self.hold.delays(at));
+        let expire = due.expire.filter(|_| !self.is_silent()).and_then(|at| self.hold.delays(at));
         let requests = self.requests.next().filter(|_| up && !self.link.is_doubted());
         let occurrence = self.schedules_wake(now).await;
         let instants = [release, miss, due.expire_unsent, expire, send, poll, requests, occurrence];
@@ -300,6 +308,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         // Whatever is in a row, the loop must not turn on the spot.
         let earliest = if self.progress { now } else { now.saturating_add(STUCK_PAUSE) };
         Ok(if wake <= now { earliest } else { wake })
+    }
+
+    /// Whether the broker owes an answer and has said nothing since.
+    pub(crate) fn is_silent(&mut self) -> bool {
+        let owed = self.requests.owed_since();
+        self.link.is_silent(owed)
     }
 
     /// When it becomes doubtful whether the broker is there: it owes an answer for too long.
@@ -336,8 +350,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// What was asked on the last connection is not answered any more; all that is in flight is asked for on the next.
     fn link_lost(&mut self) {
-        self.requests.clear();
-        self.again.clear();
+        self.requests.link_lost();
+        self.again.retain(|again| matches!(again.why, Resend::Lost(_)));
         self.live.clear();
         self.hold.link_lost();
     }
@@ -373,9 +387,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                     let _ = answer.send(Err(ControlError::Busy));
                 }
             }
-            Command::Answer { job, service, worker, answer } => {
-                self.send(Request::Put { job, service, worker, answer }).await;
-            }
+            Command::Answer { job, service, worker, answer } => self.answer(job, service, worker, answer).await,
             Command::Shutdown => {}
         }
     }
@@ -391,7 +403,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                     let reply = self.requests.context_of(reply);
                     self.inbox.push(reply);
                 }
-                Inbound::Mmi { id, answer } => self.take_answer(&id, answer),
+                Inbound::Mmi { id, answer } => self.take_answer(now, &id, answer),
                 Inbound::Connection(connection) => self.connection(connection),
                 Inbound::Stray(what) => self.stray(&what),
             }
@@ -406,12 +418,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.hold.link_lost();
     }
 
-    fn take_answer(&mut self, id: &JobId, answer: Json) {
+    fn take_answer(&mut self, now: Timestamp, id: &JobId, answer: Json) {
         match self.link.answered(id) {
             Answered::CameUp => self.recovery = Recovery::Needed,
             // What was asked before this question was not answered.
             Answered::IsUp => self.live.clear(),
-            Answered::NotOurs => match self.live.answered(id, &answer) {
+            Answered::NotOurs => match self.live.answered(now, id, &answer) {
                 Some(Ok(())) => {}
                 Some(Err(())) => self.stray("the broker's list of workers, which is none"),
                 None => {

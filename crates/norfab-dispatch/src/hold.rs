@@ -38,15 +38,17 @@ impl Hold {
         self.state = State::Unasked;
     }
 
-    /// Takes a look at the clock, the last one being at `before`. Where every pass takes as long as a leap, those that were
+    /// Takes a look at the clock, the last one being at `before`, and tells whether it leapt. Where every pass takes as long as a leap, those that were
     /// asked and had their time expire all the same.
-    pub(crate) fn time(&mut self, before: Timestamp, now: Timestamp) {
+    pub(crate) fn time(&mut self, before: Timestamp, now: Timestamp) -> bool {
+        let leapt = before != Timestamp::MIN && before.saturating_add(LEAP) < now;
         if matches!(self.state, State::Until(at) if at <= now) {
             self.state = State::Over;
-        } else if before != Timestamp::MIN && before.saturating_add(LEAP) < now {
+        } else if leapt {
             self.asked_by = Some(before);
             self.state = State::Unasked;
         }
+        leapt
     }
 
     pub(crate) fn clock_went_back(&mut self, now: Timestamp) {

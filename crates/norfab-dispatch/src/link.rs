@@ -13,6 +13,8 @@ pub(crate) struct LinkMonitor {
     probe_timeout: Duration,
     /// Whether the last connection ended in silence: the next one is not believed before it has answered.
     silent: bool,
+    /// Whether a connection was thrown away whose end has not been told yet.
+    rebuilding: bool,
     /// When something last came from the broker.
     heard_at: Timestamp,
 }
@@ -50,7 +52,7 @@ const SILENT: &str = "connected, but the broker does not answer: it hangs, or an
 
 impl LinkMonitor {
     pub(crate) fn new(probe_timeout: Duration) -> Self {
-        Self { state: State::Fresh, probe_timeout, silent: false, heard_at: Timestamp::MIN }
+        Self { state: State::Fresh, probe_timeout, silent: false, rebuilding: false, heard_at: Timestamp::MIN }
     }
 
     pub(crate) fn link(&self) -> Link {
@@ -75,12 +77,14 @@ impl LinkMonitor {
     pub(crate) fn connection(&mut self, connection: Connection) {
         self.state = match connection {
             Connection::Connected => State::Ask,
+            // The end of a connection that was thrown away for its silence says nothing new.
+            Connection::Lost(_) if self.rebuilding => State::Down { reason: SILENT.to_owned() },
             Connection::Lost(reason) | Connection::Trouble(reason) => {
-                // The end of a connection that was thrown away for its silence says nothing new.
-                let reason = if self.silent { SILENT.to_owned() } else { reason };
+                self.silent = false;
                 State::Down { reason }
             }
         };
+        self.rebuilding = false;
     }
 
     /// Takes a step of the clock into the past: what was to happen by the old time happens now.
@@ -94,6 +98,11 @@ impl LinkMonitor {
     /// Something came from the broker.
     pub(crate) fn heard(&mut self, now: Timestamp) {
         self.heard_at = now;
+    }
+
+    /// Whether nothing has come since the broker owes an answer: it may hang, or be cut off.
+    pub(crate) fn is_silent(&self, owed_since: Option<Timestamp>) -> bool {
+        self.is_doubted() || owed_since.is_some_and(|since| self.heard_at < since)
     }
 
     /// Tells when the link becomes doubtful: the broker owes an answer since `owed_since` and has said nothing for `patience`.
@@ -123,7 +132,7 @@ impl LinkMonitor {
                 Some(LinkStep::Ask(id))
             }
             State::Asked { at, .. } | State::Doubted { at, .. } if at.saturating_add(self.probe_timeout) <= now => {
-                self.silent = true;
+                (self.silent, self.rebuilding) = (true, true);
                 self.state = State::Down { reason: SILENT.to_owned() };
                 Some(LinkStep::Rebuild)
             }
@@ -233,6 +242,20 @@ mod tests {
         assert_eq!((link.answered(&first), link.answered(&second)), (Answered::NotOurs, Answered::CameUp));
         link.connection(Connection::Lost("gone".into()));
         down(&link, "gone");
+    }
+
+    #[test]
+    fn what_is_wrong_after_a_silence_is_told() {
+        let mut link = up();
+        link.doubt();
+        asks(&mut link, T0.plus_seconds(10));
+        assert_eq!(link.step(T0.plus_seconds(15)), Some(LinkStep::Rebuild));
+        link.connection(Connection::Lost("thrown away".into()));
+        down(&link, "does not answer");
+        link.connection(Connection::Lost("connection refused".into()));
+        down(&link, "connection refused");
+        link.connection(Connection::Trouble("another key".into()));
+        down(&link, "another key");
     }
 
     #[test]

@@ -8,19 +8,20 @@ use norfab_model::{JobId, Json, LiveWorkers, Timestamp};
 pub(crate) struct Live {
     fresh_for: Duration,
     workers: Option<LiveWorkers>,
+    answered_at: Timestamp,
     /// The question that is out.
     asked: Option<(JobId, Timestamp)>,
 }
 
 impl Live {
     pub(crate) fn new(fresh_for: Duration) -> Self {
-        Self { fresh_for, workers: None, asked: None }
+        Self { fresh_for, workers: None, answered_at: Timestamp::MIN, asked: None }
     }
 
     /// The workers, while what is known of them holds.
     pub(crate) fn fresh(&self, now: Timestamp) -> Option<&LiveWorkers> {
-        let until = |workers: &LiveWorkers| workers.asked_at().saturating_add(self.fresh_for);
-        self.workers.as_ref().filter(|workers| workers.asked_at() <= now && now <= until(workers))
+        let until = self.answered_at.saturating_add(self.fresh_for);
+        self.workers.as_ref().filter(|_| self.answered_at <= now && now <= until)
     }
 
     /// Whether an answer may still come: nothing that needs one is sent before. One that takes too long is not waited for.
@@ -45,9 +46,10 @@ impl Live {
 
     /// Takes an answer, when it is one to this question. Err when it tells of no workers: the next one is asked for when
     /// this one would have been given up.
-    pub(crate) fn answered(&mut self, id: &JobId, answer: &Json) -> Option<Result<(), ()>> {
+    pub(crate) fn answered(&mut self, now: Timestamp, id: &JobId, answer: &Json) -> Option<Result<(), ()>> {
         let (_, at) = self.asked.take_if(|(question, _)| question == id)?;
         self.workers = LiveWorkers::from_answer(at, answer);
+        self.answered_at = now;
         if self.workers.is_none() {
             self.asked = Some((id.clone(), at));
             return Some(Err(()));
@@ -76,16 +78,16 @@ mod tests {
     fn an_answer_holds_for_seconds() {
         let mut live = Live::new(Duration::from_secs(3));
         let question = JobId::new("q").expect("valid");
-        assert_eq!(live.answered(&question, &Json::empty_array()), None);
+        assert_eq!(live.answered(T0, &question, &Json::empty_array()), None);
         live.asked(T0, question.clone());
         assert_eq!((live.owed_since(), live.fresh(T0)), (Some(T0), None));
-        assert_eq!(live.answered(&question, &Json::empty_array()), Some(Ok(())));
+        assert_eq!(live.answered(T0, &question, &Json::empty_array()), Some(Ok(())));
         assert!(live.owed_since().is_none() && live.fresh(T0.plus_seconds(3)).is_some());
         assert!(
             live.fresh(T0.plus_seconds(4)).is_none() && live.fresh(T0.saturating_sub(Duration::from_secs(1))).is_none()
         );
         live.asked(T0, question.clone());
-        assert_eq!(live.answered(&question, &Json::empty_object()), Some(Err(())));
+        assert_eq!(live.answered(T0, &question, &Json::empty_object()), Some(Err(())));
         // Neither a senseless answer nor none is asked for again at once, nor waited for without end.
         let patience = Duration::from_secs(5);
         assert!(live.is_awaited(T0.plus_seconds(4), patience) && !live.is_awaited(T0.plus_seconds(5), patience));

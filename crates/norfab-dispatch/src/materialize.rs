@@ -6,7 +6,7 @@ use norfab_model::{
 };
 
 use crate::Dispatcher;
-use crate::dispatcher::Cursors;
+use crate::dispatcher::Alignment;
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Looks at the schedules. What fails with them fails alone: the jobs go on, and the schedules are tried again after
@@ -42,16 +42,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
-    /// Puts right the cursors that point beyond the first occurrence to come, and the instants of jobs that lie further off
-    /// than their full length: after a start, and when the clock went back.
+    /// Puts right the cursors that point beyond the first occurrence to come: after a start, and when the clock went back.
     async fn realign(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        if self.cursors == Cursors::Aligned || self.config.scope != Scope::All {
+        if self.cursors == Alignment::Done || self.config.scope != Scope::All {
             return Ok(());
-        }
-        let jobs = self.store.job_realign(now).await?;
-        if jobs > 0 {
-            tracing::warn!(jobs, "Brought deadlines and polls of jobs back: the clock went back");
-            self.due = None;
         }
         for realigned in self.store.schedule_realign(now).await.map_err(storage)? {
             tracing::warn!(
@@ -61,7 +55,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 realigned.to.occurrence
             );
         }
-        self.cursors = Cursors::Aligned;
+        self.cursors = Alignment::Done;
         self.schedule_due = None;
         Ok(())
     }

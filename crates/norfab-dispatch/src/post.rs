@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use norfab_model::{Broker, Claim, Clock, JobId, Link, ScheduleStore, Store, StoreError, Timestamp};
+use norfab_model::{
+    Broker, Claim, Clock, JobId, JobStatus, Link, RetryPolicy, ScheduleStore, Store, StoreError, Timestamp,
+};
 
 use crate::Dispatcher;
 
@@ -34,7 +36,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.tell_job(job);
         }
         for job in postponed {
-            tracing::warn!(job = %job.uuid, "Found no worker for a job; it is tried again");
+            if job.status == JobStatus::New && RetryPolicy::is_news(job.posts_refused) {
+                tracing::warn!(job = %job.uuid, "Found no worker for a job; it is tried again");
+            }
             self.tell_job(job);
         }
         if claimed.unplaced > 0 {
@@ -70,7 +74,13 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     ) -> Result<(), StoreError> {
         let unsent: Vec<JobId> = std::iter::once(first).chain(rest).collect();
         self.queue_was_full(now);
+        // Should the claims not be taken back, they are sent all the same.
+        for job in &unsent {
+            self.requests.ended(job);
+            self.requests.post_later(now, job);
+        }
+        self.store.job_unclaim(now, &unsent).await?;
         unsent.iter().for_each(|job| self.requests.ended(job));
-        self.store.job_unclaim(now, &unsent).await
+        Ok(())
     }
 }

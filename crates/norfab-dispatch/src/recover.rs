@@ -3,7 +3,7 @@
 use norfab_model::{Broker, Clock, Link, ScheduleStore, Scope, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
-use crate::dispatcher::Recovery;
+use crate::dispatcher::{Alignment, Recovery};
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Makes NEW again what was being sent when the process or the link ended: a worker that has it already does not run
@@ -27,6 +27,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 "Picked up jobs that were under way"
             );
         }
+        Ok(())
+    }
+
+    /// Brings instants of jobs back that lie further off than their full length: after a start, and when the clock went
+    /// back.
+    pub(crate) async fn realign_jobs(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.instants == Alignment::Done {
+            return Ok(());
+        }
+        let jobs = self.store.job_realign(now).await?;
+        if jobs > 0 {
+            tracing::warn!(jobs, "Brought deadlines and polls of jobs back: the clock went back");
+            self.due = None;
+        }
+        self.instants = Alignment::Done;
         Ok(())
     }
 }

@@ -31,7 +31,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Ends jobs whose deadline has passed; those in flight only when their results do not wait anywhere.
     pub(crate) async fn expire_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let due = self.due().await?;
-        let overdue = self.hold.overdue(now);
+        // While the broker is silent it is not known whether results wait.
+        let overdue = if self.is_silent() { Overdue::Unsent } else { self.hold.overdue(now) };
         let in_flight = due.expire.filter(|_| overdue == Overdue::All);
         if due.expire_unsent.into_iter().chain(in_flight).all(|at| at > now) {
             return Ok(());
@@ -40,7 +41,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.due = None;
         self.progress |= !expired.is_empty();
         for job in expired {
-            tracing::warn!(job = %job.uuid, "The deadline of a job passed");
+            tracing::warn!(job = %job.uuid, status = %job.status, "The deadline of a job passed");
             self.tell_job(job);
         }
         Ok(())

@@ -44,6 +44,8 @@ struct Known {
     failed: BTreeMap<String, u32>,
     ask: BTreeMap<String, Timestamp>,
     send: BTreeMap<String, Timestamp>,
+    /// How often the broker was late with the answer to a POST.
+    late: u32,
     gone_since: Option<Timestamp>,
     elsewhere: Option<Timestamp>,
     /// When to send a job again whose message did not get away.
@@ -62,6 +64,14 @@ struct Out {
 enum What {
     Post(Workers),
     Get(Workers),
+}
+
+impl What {
+    fn went_to(&self, target: &Workers) -> bool {
+        let (Self::Post(own) | Self::Get(own)) = self;
+        // One name is written in two ways.
+        own == target || own.names().is_some() && own.names() == target.names()
+    }
 }
 
 /// What is to be done now.
@@ -130,6 +140,10 @@ impl Requests {
     /// Adds to a reply what is remembered of the request that it answers, and notes what it tells. What is noted of a job
     /// that is none, or has ended, stays until [`ended`](Self::ended) says so.
     pub(crate) fn context_of(&mut self, reply: Reply) -> Reply {
+        let target = match &reply.context {
+            Context::Answer { target } => Some(target),
+            _ => None,
+        };
         if matches!(reply.kind, ReplyKind::NotFound { .. }) {
             self.jobs.entry(reply.job.clone()).or_default();
         }
@@ -137,9 +151,9 @@ impl Requests {
         let context = match &reply.kind {
             ReplyKind::Accepted { workers } => {
                 known.gone_since = None;
-                known.answered(&mut self.posts_out, |worker| !workers.iter().any(|named| named == worker))
+                known.answered(&mut self.posts_out, target, |worker| !workers.iter().any(|named| named == worker))
             }
-            ReplyKind::Refused { .. } => known.answered(&mut self.posts_out, |_| true),
+            ReplyKind::Refused { .. } => known.answered(&mut self.posts_out, target, |_| true),
             ReplyKind::NotFound { worker } => {
                 let times = known.not_found.entry(worker.clone()).or_default();
                 let context = Context::Repeated(*times);
@@ -186,9 +200,24 @@ impl Requests {
         }
     }
 
-    /// Forgets everything: the connection is gone, and all that is in flight will be asked for.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::new(self.patience);
+    /// The connection is gone: what was asked on it is not answered any more, and all that is in flight will be asked for.
+    /// The attempts to reach workers that are missing from a list go on.
+    pub(crate) fn link_lost(&mut self) {
+        let known = std::mem::replace(self, Self::new(self.patience));
+        for (job, Known { service, failed, send, .. }) in known.jobs {
+            self.jobs.insert(job.clone(), Known { service, failed, send, ..Known::default() });
+            self.settle(&job);
+        }
+    }
+
+    /// The clock leapt: how long a worker has been gone is not known any more.
+    pub(crate) fn clock_leapt(&mut self, now: Timestamp) {
+        let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
+        for known in self.jobs.values_mut() {
+            known.gone_since = known.gone_since.map(|_| now);
+            known.elsewhere = None;
+        }
+        jobs.iter().for_each(|job| self.settle(job));
     }
 
     /// When the oldest request left that the broker has not answered.
@@ -219,9 +248,17 @@ impl Requests {
             tracing::debug!(%job, "The broker did not answer a request of {at}");
             let Some(known) = self.jobs.get_mut(&job) else { continue };
             let place = known.out.iter().position(|out| out.number == number);
-            if let Some(Out { what: What::Post(_), .. }) = place.and_then(|place| known.out.remove(place)) {
-                self.posts_out = self.posts_out.saturating_sub(1);
-                due.send.push(SendAgain { job: job.clone(), why: Resend::Unanswered });
+            let Some(out) = place.and_then(|place| known.out.remove(place)) else { continue };
+            if matches!(out.what, What::Post(_)) {
+                known.late = known.late.saturating_add(1);
+                if known.late.is_power_of_two() {
+                    self.posts_out = self.posts_out.saturating_sub(1);
+                    due.send.push(SendAgain { job: job.clone(), why: Resend::Unanswered });
+                } else {
+                    // A large job takes its time on a slow link: it is sent again after 10, 20, 40 s and so on.
+                    known.out.push_front(Out { at: now, ..out });
+                    self.sent.push_back((number, job.clone()));
+                }
             }
             self.settle(&job);
         }
@@ -283,12 +320,20 @@ impl Known {
         self.ask.values().chain(self.send.values()).chain(&self.elsewhere).chain(&self.unsent).min().copied()
     }
 
-    /// The oldest request is answered; `left_out` tells which of its workers the broker does not know.
-    fn answered(&mut self, posts_out: &mut usize, left_out: impl Fn(&str) -> bool) -> Context {
-        match self.out.pop_front() {
+    /// The oldest request is answered, or the oldest to this target where that is known; an answer to something else (a
+    /// refused PUT) is none of these. `left_out` tells which of its workers the broker does not know.
+    fn answered(
+        &mut self,
+        posts_out: &mut usize,
+        target: Option<&Workers>,
+        left_out: impl Fn(&str) -> bool,
+    ) -> Context {
+        let place = self.out.iter().position(|out| target.is_none_or(|target| out.what.went_to(target)));
+        match place.and_then(|place| self.out.remove(place)) {
             None => Context::Unknown,
             Some(Out { what: What::Get(target), .. }) => Context::Get { target },
             Some(Out { what: What::Post(target), .. }) => {
+                self.late = 0;
                 *posts_out = posts_out.saturating_sub(1);
                 let names = target.names().unwrap_or_default();
                 let failed_before = names.iter().filter_map(|name| self.failed.get(name)).max().copied().unwrap_or(0);
@@ -466,6 +511,20 @@ mod tests {
     }
 
     #[test]
+    fn what_stays_unanswered_is_sent_again_after_longer_and_longer() {
+        let mut requests = requests();
+        let mut sent_at = Vec::new();
+        requests.posted(T0, &post(Workers::All));
+        for seconds in 1..=160 {
+            if !requests.due(after(seconds)).send.is_empty() {
+                sent_at.push(seconds);
+                requests.posted(after(seconds), &post(Workers::All));
+            }
+        }
+        assert_eq!((sent_at, requests.posts_out()), (vec![10, 20, 40, 80, 160], 1));
+    }
+
+    #[test]
     fn a_worker_that_does_not_know_the_job_is_asked_and_then_given_it() {
         let mut requests = requests();
         requests.asked(T0, &poll());
@@ -517,8 +576,44 @@ mod tests {
         requests.ended(&id());
         assert_eq!((requests.posts_out(), requests.next(), requests.timers.len()), (0, None, 0));
         requests.posted(T0, &post(Workers::All));
-        requests.clear();
+        requests.link_lost();
         assert_eq!((requests.posts_out(), requests.next()), (0, None));
+    }
+
+    #[test]
+    fn an_answer_is_told_apart_by_whom_it_is_for() {
+        let mut requests = requests();
+        let (second, other) = (list(&["w2"]), Workers::One("w1".into()));
+        requests.posted(T0, &post(second.clone()));
+        let of = |target: &Workers| Reply {
+            context: Context::Answer { target: target.clone() },
+            ..Reply::new(id(), refused())
+        };
+        // A refused answer to a question of w1.
+        assert_eq!(requests.context_of(of(&other)).context, Context::Unknown);
+        assert_eq!(requests.posts_out(), 1);
+        requests.asked(T0, &poll());
+        assert_eq!(requests.context_of(of(&list(&["w1"]))).context, got());
+        assert_eq!(requests.context_of(of(&second)).context, Context::Post { target: second, failed_before: 0 });
+    }
+
+    #[test]
+    fn a_lost_link_ends_no_attempt_to_reach_a_missing_worker() {
+        let mut requests = requests();
+        requests.posted(T0, &post(list(&["w1", "w2"])));
+        requests.follow(T0, &job(), FollowUp::SendAgain { workers: names(&["w2"]), at: after(1) });
+        requests.link_lost();
+        assert_eq!((requests.posts_out(), requests.owed_since()), (0, None));
+        assert_eq!(requests.due(after(1)).send, send(Resend::Lost(names(&["w2"]))));
+    }
+
+    #[test]
+    fn a_leap_of_the_clock_makes_nobody_gone_for_long() {
+        let mut requests = requests();
+        requests.follow(T0, &job(), FollowUp::Gone);
+        requests.clock_leapt(after(3600));
+        requests.follow(after(3601), &job(), FollowUp::Gone);
+        assert_eq!(requests.due(after(3601)), Due::default());
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use common::{Bench, T0, accepted, accepted_by, after, echo, names, not_found, refused, result, result_ready, stored};
 use norfab_dispatch::{Config, LinkState, ManualClock};
 use norfab_model::{
-    Clock, Connection, Inbound, JobId, JobStatus, Json, NewJob, Post, ReplyKind, Request, ScheduleStore, Scope, Store,
-    Workers,
+    Clock, Connection, Context, Inbound, JobId, JobStatus, Json, NewJob, Post, Reply, ReplyKind, Request,
+    ScheduleStore, Scope, Store, Workers,
 };
 
 on_both_stores!(
@@ -39,6 +39,13 @@ on_both_stores!(
     an_overdue_claim_is_asked_for_and_not_sent,
     who_speaks_first_after_a_restart_is_not_all_of_them,
     a_guest_picks_up_what_another_left,
+    a_silent_broker_lets_nothing_expire,
+    a_leap_of_the_clock_makes_no_worker_gone_for_long,
+    who_may_have_it_from_an_earlier_post_does_not_fail,
+    who_has_it_is_one_of_all,
+    a_guest_is_realigned_when_the_clock_goes_back,
+    a_post_that_may_have_arrived_does_not_expire_unasked,
+    a_refused_answer_is_no_refused_post,
     everything_unfinished_ends,
 );
 
@@ -109,6 +116,9 @@ async fn any_goes_elsewhere_when_its_worker_is_gone_for_long<S: Store + Schedule
     bench.told(&id, JobStatus::Dispatched).await;
     bench.set_workers(&["w2"]);
     for seconds in [10, 20, 30, 40] {
+        // In small steps: a leap of the clock would say nothing of how long the worker has been gone.
+        bench.clock.set(after(seconds - 5));
+        bench.settle().await;
         bench.clock.set(after(seconds));
         assert_eq!(bench.next_get().await.target, list(&["w1"]));
         bench.reply(&id, refused());
@@ -458,6 +468,146 @@ async fn a_guest_picks_up_what_another_left<S: Store + ScheduleStore>(store: Arc
     bench.reply(&done, result());
     bench.told(&done, JobStatus::Completed).await;
     bench.silent().await;
+}
+
+/// Lets the clock run for so many seconds without a leap.
+async fn run_for<S: Store + ScheduleStore>(bench: &mut Bench<S>, seconds: u64) -> Vec<Request> {
+    let mut sent = Vec::new();
+    for _ in 0..seconds {
+        bench.clock.advance(Duration::from_secs(1));
+        sent.extend(bench.pump().await);
+    }
+    sent
+}
+
+async fn a_silent_broker_lets_nothing_expire<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = started(&mut bench, 22).await;
+    run_for(&mut bench, 9).await;
+    // From here on nothing comes any more.
+    bench.clock.set(after(10));
+    bench.next_get().await;
+    bench.clock.set(after(14));
+    bench.clock.set(after(18));
+    bench.clock.set(after(20));
+    while !matches!(bench.next_unanswered().await, Request::Mmi { .. }) {}
+    bench.clock.set(after(22));
+    bench.clock.set(after(25));
+    bench.rebuilt().await;
+    assert_eq!(bench.job(&id).await.status, JobStatus::Started);
+    bench.forget_sent();
+    bench.link_up().await;
+    bench.next_get().await;
+    bench.reply(&id, result());
+    bench.told(&id, JobStatus::Completed).await;
+}
+
+async fn a_leap_of_the_clock_makes_no_worker_gone_for_long<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(any()).await;
+    bench.next_post().await;
+    bench.reply(&id, accepted());
+    bench.told(&id, JobStatus::Dispatched).await;
+    bench.set_workers(&["w2"]);
+    run_for(&mut bench, 9).await;
+    bench.clock.set(after(10));
+    bench.next_get().await;
+    bench.reply(&id, refused());
+    bench.settle().await;
+    bench.clock.set(after(71));
+    bench.next_get().await;
+    bench.reply(&id, refused());
+    bench.silent().await;
+}
+
+async fn who_may_have_it_from_an_earlier_post_does_not_fail<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(echo().workers(list(&["w1", "w2"]))).await;
+    bench.next_post().await;
+    // Both have it; the client is killed, and w2 registers anew at that moment.
+    let store = bench.stop().await;
+    let mut bench = Bench::start(store, ManualClock::at(after(1)), Config::default());
+    bench.link_up().await;
+    bench.next_post().await;
+    bench.reply(&id, accepted_by(&["w1"]));
+    bench.reply(&id, result());
+    bench.told(&id, JobStatus::Started).await;
+    bench.reply(&id, ReplyKind::Result { worker: "w2".into(), result: Json::empty_object() });
+    assert!(bench.told(&id, JobStatus::Completed).await.errors.is_empty());
+}
+
+async fn who_has_it_is_one_of_all<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(echo().workers(Workers::All)).await;
+    bench.next_post().await;
+    bench.reply(&id, ReplyKind::Stored { worker: "w2".into() });
+    bench.told(&id, JobStatus::Started).await;
+    bench.reply(&id, accepted_by(&["w1"]));
+    bench.reply(&id, ReplyKind::Stored { worker: "w3".into() });
+    bench.reply(&id, result());
+    bench.settle().await;
+    let job = bench.job(&id).await;
+    assert_eq!((job.status, job.workers_dispatched), (JobStatus::Started, names(&["w1", "w2", "w3"])));
+}
+
+async fn a_guest_is_realigned_when_the_clock_goes_back<S: Store + ScheduleStore>(store: Arc<S>) {
+    let config = Config { scope: Scope::Jobs(Vec::new()), ..Config::default() };
+    let mut bench = Bench::start(store, ManualClock::at(after(3600)), config);
+    bench.link_up().await;
+    let id = bench.add(echo()).await;
+    bench.control.serve(id.clone());
+    bench.next_post().await;
+    bench.reply(&id, accepted());
+    bench.told(&id, JobStatus::Dispatched).await;
+    bench.settle().await;
+    bench.clock.set(T0);
+    bench.settle().await;
+    assert_eq!(run_for(&mut bench, 10).await.len(), 1);
+}
+
+async fn a_post_that_may_have_arrived_does_not_expire_unasked<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(echo().timeout(60)).await;
+    bench.next_post().await;
+    let store = bench.stop().await;
+    let mut bench = Bench::start(store, ManualClock::at(after(30)), Config::default());
+    bench.set_full(true);
+    bench.link_up().await;
+    bench.settle().await;
+    assert_eq!(bench.job(&id).await.status, JobStatus::New);
+    bench.link_lost().await;
+    bench.clock.set(after(61));
+    bench.told(&id, JobStatus::Dispatched).await;
+    bench.set_full(false);
+    bench.link_up().await;
+    assert_eq!(bench.next_get().await.job, id);
+    bench.reply(&id, result());
+    bench.told(&id, JobStatus::Completed).await;
+}
+
+async fn a_refused_answer_is_no_refused_post<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = bench.add(echo().workers(list(&["w1", "w2"]))).await;
+    bench.next_post().await;
+    bench.reply(&id, accepted_by(&["w1", "w2"]));
+    bench.reply(&id, stored());
+    bench.told(&id, JobStatus::Started).await;
+    bench.reply(&id, not_found("w2"));
+    bench.settle().await;
+    bench.clock.advance(Duration::from_secs(1));
+    bench.next_get().await;
+    bench.reply(&id, accepted_by(&["w2"]));
+    bench.reply(&id, not_found("w2"));
+    let again = next_post_past_gets(&mut bench).await;
+    assert_eq!(again.target, list(&["w2"]));
+    // An answer to w1 is refused, which is away for a moment.
+    let put = Context::Answer { target: one("w1") };
+    bench.say(Inbound::Reply(Reply { context: put, ..Reply::new(id.clone(), refused()) }));
+    bench.reply(&id, accepted_by(&["w2"]));
+    bench.reply(&id, ReplyKind::Stored { worker: "w2".into() });
+    bench.settle().await;
+    let job = bench.job(&id).await;
+    assert_eq!((job.errors, job.posts_refused), (Vec::new(), 0));
 }
 
 /// Whatever is said or kept silent, in the end every job is terminal and the loop is at rest.

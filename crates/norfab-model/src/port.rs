@@ -122,7 +122,8 @@ pub struct Claimed {
     /// Jobs that became FAILED: their stored payload cannot be read, their start deadline has passed, or nobody is there
     /// for them.
     pub failed: Vec<Job>,
-    /// Jobs for which nobody is there now, to be tried again.
+    /// Jobs for which nobody is there now, to be tried again; and those that may not start any more but may have been sent
+    /// by an earlier claim: DISPATCHED, to be asked for.
     pub postponed: Vec<Job>,
     /// How many jobs were left alone because the live workers must be asked for.
     pub unplaced: u32,
@@ -274,7 +275,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Released, StoreError>> + Send;
 
     /// NEW (once no longer waiting for another attempt) and in-flight jobs whose deadline has passed become STALE, see
-    /// [`expire`](crate::expire). Returns them: at most 10,000 a call (fewer where results are large), the earliest
+    /// [`expire`](crate::expire); a NEW one that may have arrived at a worker becomes DISPATCHED instead, to be asked for.
+    /// Returns them: at most 10,000 a call (fewer where results are large), the earliest
     /// deadlines first, and the NEW ones before those in flight, which `overdue` may leave out.
     fn job_expire_due(
         &self,

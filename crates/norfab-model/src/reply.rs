@@ -36,6 +36,11 @@ pub enum Context {
     /// Nothing.
     #[default]
     Unknown,
+    /// Not what it answers, but whom that was for, as the message itself says.
+    Answer {
+        /// The workers that the request went to.
+        target: Workers,
+    },
     /// It answers a POST.
     Post {
         /// The workers that the POST went to.

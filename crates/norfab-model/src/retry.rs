@@ -45,6 +45,14 @@ impl RetryPolicy {
     }
 }
 
+impl RetryPolicy {
+    /// Whether another refusal is worth telling: the first five, and then one an hour.
+    #[must_use]
+    pub const fn is_news(refusals: u32) -> bool {
+        refusals <= 5 || refusals.is_multiple_of(360)
+    }
+}
+
 /// The pause after so many refusals.
 fn pause(refusals: u32) -> Duration {
     let place = usize::try_from(refusals.saturating_sub(1)).unwrap_or(usize::MAX).min(PAUSES.len() - 1);
@@ -64,6 +72,12 @@ impl Job {
     #[must_use]
     pub fn is_immediate(&self) -> bool {
         self.origin == Origin::Direct && self.scheduled_for.is_none()
+    }
+
+    /// Whether a worker may have it: not every POST of it was refused.
+    #[must_use]
+    pub fn may_have_arrived(&self) -> bool {
+        self.posts_sent > self.posts_refused
     }
 
     /// Whether the last instant at which it may start has passed.

@@ -95,8 +95,8 @@ impl JobStatus {
         match (self, next) {
             // Released, missed or withdrawn.
             (S::Scheduled, S::New | S::Missed | S::Cancelled)
-            // Claimed, or given up before it was sent.
-            | (S::New, S::Submitting | S::Failed | S::Stale)
+            // Claimed, or given up before it was sent; or sent by an earlier claim, and too late to be sent again.
+            | (S::New, S::Submitting | S::Dispatched | S::Failed | S::Stale)
             // Sent again, refused, expired.
             | (S::Submitting, S::New | S::Failed | S::Stale)
             // Evidence of a later state implies the earlier ones.

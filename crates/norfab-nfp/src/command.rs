@@ -127,6 +127,17 @@ impl fmt::Debug for ClientMessage {
     }
 }
 
+/// Reads the target of a request; None when it is none.
+#[must_use]
+pub(crate) fn target_of(text: &str) -> Option<Workers> {
+    match text {
+        "all" => Some(Workers::All),
+        "any" => Some(Workers::Any),
+        _ if text.starts_with('[') => serde_json::from_str(text).ok().map(Workers::List),
+        name => Some(Workers::One(name.to_owned())),
+    }
+}
+
 /// The target frame: `all`, `any`, a name as it is, or a JSON array of names. A single name whose text means something
 /// else there goes as an array of one.
 #[must_use]

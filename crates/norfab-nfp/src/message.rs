@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use norfab_model::{FabricEvent, FabricEventKind, InputRequest, JobId, Json, Reply, ReplyKind};
+use norfab_model::{Context, FabricEvent, FabricEventKind, InputRequest, JobId, Json, Reply, ReplyKind};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::command::target_of;
 use crate::command::{BROKER_SERVICE, INVENTORY_SERVICE};
 use crate::error::Malformed;
 use crate::frame::{Command, Envelope, Frames, Header, shown, text};
@@ -167,7 +168,10 @@ impl BrokerMessage {
             (Kind::Event, Status::Ok) => vec![event(self.payload)?],
             (Kind::Event, status) => return Err(Malformed::UnknownStatus { found: shown(status.as_bytes()) }),
             (_, Status::Ok) => results(&self.payload)?,
-            (_, status) => vec![state(status, &self.payload)?],
+            (_, status) => {
+                let (kind, context) = state(status, &self.payload)?;
+                return Ok(Meaning::Replies(vec![Reply { context, ..Reply::new(self.uuid, kind) }]));
+            }
         };
         let replies = kinds.into_iter().map(|kind| Reply::new(self.uuid.clone(), kind));
         Ok(Meaning::Replies(replies.collect()))
@@ -205,18 +209,25 @@ struct State {
     worker: Option<String>,
     #[serde(default)]
     workers: Option<Vec<String>>,
+    /// Of the request that is answered, as it stood in its frame.
+    #[serde(default)]
+    target: Option<String>,
     #[serde(default)]
     errors: Option<Vec<Value>>,
     #[serde(default)]
     input_request: Option<InputRequest>,
 }
 
-fn state(status: Status, payload: &Json) -> Result<ReplyKind, Malformed> {
+fn state(status: Status, payload: &Json) -> Result<(ReplyKind, Context), Malformed> {
     let kind = status.as_str();
-    let State { worker, workers, errors, input_request } = read(payload, kind)?;
-    let worker = worker.ok_or(Malformed::WrongShape { kind, line: 1, column: 1 });
-    Ok(match (status, input_request) {
-        (Status::Accepted, _) => ReplyKind::Accepted { workers: workers.unwrap_or_default() },
+    let State { worker, workers, target, errors, input_request } = read(payload, kind)?;
+    let wrong = || Malformed::WrongShape { kind, line: 1, column: 1 };
+    let worker = worker.ok_or_else(wrong);
+    let kind = match (status, input_request) {
+        // Whom the job was handed to is all that it says.
+        (Status::Accepted, _) => {
+            ReplyKind::Accepted { workers: workers.filter(|workers| !workers.is_empty()).ok_or_else(wrong)? }
+        }
         (Status::Refused, _) => {
             ReplyKind::Refused { errors: errors.unwrap_or_default().into_iter().map(plain).collect() }
         }
@@ -225,7 +236,9 @@ fn state(status: Status, payload: &Json) -> Result<ReplyKind, Malformed> {
         (Status::WaitingInput, Some(request)) => ReplyKind::WaitingInput { worker: worker?, request },
         // A worker that waits may name no question: then it has just got its answer.
         _ => ReplyKind::Pending { worker: worker? },
-    })
+    };
+    let context = target.as_deref().and_then(target_of).map_or(Context::Unknown, |target| Context::Answer { target });
+    Ok((kind, context))
 }
 
 fn results(payload: &Json) -> Result<Vec<ReplyKind>, Malformed> {
@@ -322,7 +335,13 @@ mod tests {
 
     #[track_caller]
     fn check(status: &str, payload: &str, expected: &[ReplyKind]) {
-        let replies = expected.iter().map(|kind| Reply::new(JobId::new(JOB).unwrap(), kind.clone()));
+        let context = if payload.contains(r#""target":"all""#) {
+            Context::Answer { target: norfab_model::Workers::All }
+        } else {
+            Context::Unknown
+        };
+        let reply = |kind: &ReplyKind| Reply::new(JobId::new(JOB).unwrap(), kind.clone());
+        let replies = expected.iter().map(|kind| Reply { context: context.clone(), ..reply(kind) });
         assert_eq!(meaning("0x05", "dummy", status, payload), Ok(Meaning::Replies(replies.collect())));
     }
 
@@ -394,6 +413,7 @@ mod tests {
             }],
         );
         check("400", "{}", &[ReplyKind::Refused { errors: vec![] }]);
+        check("400", "{\"target\":\"[1\"}", &[ReplyKind::Refused { errors: vec![] }]);
     }
 
     #[test]
@@ -500,6 +520,8 @@ mod tests {
         check_malformed(message("0x05", "s", "200", "[1]"), "200 message has another shape");
         check_malformed(message("0x05", "s", "201", "{}"), "201 message has another shape");
         check_malformed(message("0x05", "s", "202", "{\"workers\":7}"), "202 message has another shape");
+        check_malformed(message("0x05", "s", "202", "{\"workers\":[]}"), "202 message has another shape");
+        check_malformed(message("0x05", "s", "202", "{}"), "202 message has another shape");
         check_malformed(message("0x08", "s", "200", "{}"), "event message has another shape");
         let mut not_text = message("0x05", "s", "200", "{}");
         not_text[6] = vec![b'"', 0xff, b'"'];

@@ -12,8 +12,8 @@ use norfab_model::{
     Timestamp, Workers, expire, run_failed,
 };
 
-use delivery::is_overdue;
 pub(crate) use delivery::{AgainStep, ClaimStep, claim, fail, send_again};
+use delivery::{ask_instead, is_overdue};
 pub(crate) use fold::{Fold, Stored, needs_results};
 
 /// The longest pause before another attempt to send a job.
@@ -137,6 +137,10 @@ pub(crate) fn expire_job(job: &mut Job, stored: Stored, now: Timestamp) -> Optio
     if !job.status.can_become(JobStatus::Stale) {
         return None;
     }
+    if job.status == JobStatus::New && job.may_have_arrived() {
+        let results = stored.kept(job);
+        return Some((ask_instead(job, now), results));
+    }
     let mut results = stored.kept(job);
     let change = expire(job);
     job.apply(&change);
@@ -153,8 +157,9 @@ pub(crate) fn realign(job: &mut Job, now: Timestamp) -> Option<()> {
     if job.status != JobStatus::New && !job.status.is_in_flight() {
         return None;
     }
+    let next = job.next_attempt_at.map_or(now, |at| at.min(now.saturating_add(LONGEST_RETRY)).max(now));
     let latest = [
-        (&mut job.deadline, now.plus_seconds(job.timeout)),
+        (&mut job.deadline, next.plus_seconds(job.timeout)),
         (&mut job.last_poll, now),
         (&mut job.next_attempt_at, now.saturating_add(LONGEST_RETRY)),
     ];
@@ -169,6 +174,8 @@ pub(crate) fn realign(job: &mut Job, now: Timestamp) -> Option<()> {
 /// never asked for.
 pub(crate) fn recover(job: &mut Job, now: Timestamp) {
     if job.status == JobStatus::Submitting {
+        // The claim of another program counts for one.
+        job.posts_sent = job.posts_sent.max(1);
         let again = !job.is_too_late_to_start(now) && !is_overdue(job, now);
         job.status = if again { JobStatus::New } else { JobStatus::Dispatched };
         job.next_attempt_at = None;
@@ -317,6 +324,33 @@ mod tests {
         assert!(matches!(again(Resend::Elsewhere), AgainStep::Nothing));
         recover(&mut claimed, late);
         assert_eq!((claimed.status, claimed.last_poll), (JobStatus::Dispatched, None));
+    }
+
+    #[test]
+    fn what_may_have_arrived_is_asked_for_before_it_expires() {
+        let mut job = delayed();
+        release(&mut job, START, Link::Up);
+        sent(&mut job, START, Some(&alive(START)));
+        recover(&mut job, later(1000));
+        assert_eq!(job.status, JobStatus::New);
+        let mut late = job.clone();
+        assert!(expire_job(&mut job, Stored(Ok(Results::new())), later(10_000)).is_some());
+        assert_eq!((job.status, job.last_poll, job.finished_at), (JobStatus::Dispatched, None, None));
+        let step = claim(&mut late, later(60_001), None, RetryPolicy::default());
+        assert!(matches!(step, ClaimStep::Postponed(_)) && late.status == JobStatus::Dispatched);
+        expire_job(&mut job, Stored(Ok(Results::new())), later(10_000)).unwrap();
+        assert_eq!(job.status, JobStatus::Stale);
+    }
+
+    #[test]
+    fn a_pause_before_another_attempt_is_no_clock_that_went_back() {
+        let mut job = delayed();
+        release(&mut job, START, Link::Up);
+        (job.next_attempt_at, job.deadline) = (Some(later(8000)), Some(later(18_000)));
+        assert_eq!(realign(&mut job, START), None);
+        let hour = START.saturating_sub(Duration::from_secs(3600));
+        assert_eq!(realign(&mut job, hour), Some(()));
+        assert_eq!(job.deadline, Some(hour.plus_seconds(20)));
     }
 
     #[test]

@@ -194,6 +194,11 @@ impl<S: Store + ScheduleStore> Bench<S> {
         }
     }
 
+    /// Forgets what was sent, as a connection does that is gone.
+    pub(crate) fn forget_sent(&mut self) {
+        while self.sent.try_recv().is_ok() {}
+    }
+
     /// Waits until the connection is thrown away for a new one.
     pub(crate) async fn rebuilt(&mut self) {
         let wait = tokio::time::timeout(Duration::from_secs(10), self.renewed.recv());

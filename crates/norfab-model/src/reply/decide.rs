@@ -65,17 +65,18 @@ impl Tries<'_> {
         let (target, failed_before) = match context {
             Context::Post { target, failed_before } => (target, failed_before),
             // Nothing but a POST has been sent while the job is SUBMITTING.
-            Context::Unknown if job.status == JobStatus::Submitting => (asked.clone(), 0),
+            Context::Unknown | Context::Answer { .. } if job.status == JobStatus::Submitting => (asked.clone(), 0),
             Context::Get { target: Workers::All } if job.workers_dispatched.is_empty() => {
-                return Change { dispatched: Some(workers.to_vec()), ..Change::default() };
+                return Change { dispatched: Some(self.with_started(workers)), ..Change::default() };
             }
-            Context::Unknown | Context::Get { .. } | Context::Repeated(_) => return ignore(Ignored::Repeated),
+            _ => return ignore(Ignored::Repeated),
         };
         let mut change = Change::default();
         if job.workers_dispatched.is_empty() {
             // A list is a promise to the caller: what the broker left out of it must answer for itself.
             change.dispatched = Some(match asked {
                 Workers::List(names) => names.clone(),
+                Workers::All => self.with_started(workers),
                 _ => workers.to_vec(),
             });
         }
@@ -84,8 +85,15 @@ impl Tries<'_> {
         change
     }
 
+    /// The workers that the broker names, and those that have shown that they have the job: one may be away for a moment.
+    fn with_started(&self, workers: &[String]) -> Vec<String> {
+        let away = self.job.workers_started.iter().filter(|name| !workers.contains(name));
+        workers.iter().chain(away).cloned().collect()
+    }
+
     /// Workers that the broker does not know are tried again; those of an immediate job, and those that were tried long
-    /// enough, have failed.
+    /// enough, have failed. A POST of which it is not known that it left them out may have reached them, though: then they
+    /// are asked for until the deadline.
     fn not_delivered(&self, change: &mut Change, mut workers: Vec<String>, failed_before: u32) {
         let job = self.job;
         workers.retain(|name| !job.workers_completed.contains(name) && !job.workers_started.contains(name));
@@ -94,6 +102,7 @@ impl Tries<'_> {
         }
         match self.policy.next_attempt(job, self.now, failed_before.saturating_add(1)) {
             Some(at) => change.follow_up = Some(FollowUp::SendAgain { workers, at }),
+            None if job.posts_sent > failed_before.saturating_add(1) => {}
             None => workers.iter().for_each(|worker| {
                 fail(job, change, worker, format!("worker {worker:?} is not registered with the broker"));
             }),
@@ -186,12 +195,16 @@ fn fail(job: &Job, change: &mut Change, worker: &str, message: String) {
     change.errors.push(message);
 }
 
-/// What every sign of a worker has in common: it must be one of the job's, and it has the job.
+/// What every sign of a worker has in common: it must be one of the job's, and it has the job. A job for all is also for one
+/// that the broker did not name when it was asked.
 fn of_worker(job: &Job, worker: String, more: impl FnOnce(&mut Change, &str)) -> Change {
-    if job.expected_workers().is_some_and(|names| !names.contains(&worker)) {
-        return ignore(Ignored::UnknownWorker);
-    }
     let mut change = Change::default();
+    if job.expected_workers().is_some_and(|names| !names.contains(&worker)) {
+        if job.workers_requested != Workers::All {
+            return ignore(Ignored::UnknownWorker);
+        }
+        change.dispatched = Some(job.workers_dispatched.iter().chain([&worker]).cloned().collect());
+    }
     more(&mut change, &worker);
     if job.expected_workers().is_none() && matches!(job.workers_requested, Workers::Any) {
         change.dispatched = Some(vec![worker.clone()]);

@@ -298,7 +298,11 @@ fn questions_are_kept_for_each_worker() {
 
 #[test]
 fn strangers_and_repetitions_change_nothing() {
-    ignored(&started(), result("w9"), Ignored::UnknownWorker);
+    let of_two = Job { workers_requested: list(&["w1", "w2"]), ..started() };
+    ignored(&of_two, result("w9"), Ignored::UnknownWorker);
+    // A job for all is for one more that has it.
+    let joined = judge(&started(), stored("w9"), Context::Unknown);
+    assert_eq!(joined.dispatched, Some(names(&["w1", "w2", "w9"])));
     ignored(&started(), stored("w1"), Ignored::Repeated);
     let (job, _) = check(started(), vec![result("w1")], JobStatus::Started);
     ignored(&job, result("w1"), Ignored::Repeated);

@@ -18,6 +18,11 @@ SET status = change.value ->> 'status',
     errors = change.value ->> 'errors',
     posts_sent = change.value ->> 'posts_sent',
     posts_refused = change.value ->> 'posts_refused',
+    -- What was NEW, and may have been sent by an earlier claim, is asked for.
+    last_poll_timestamp = CASE
+        WHEN change.value ->> 'expected' = 'NEW' AND change.value ->> 'status' = 'DISPATCHED' THEN 0
+        ELSE last_poll_timestamp
+    END,
     next_attempt_at = (change.value ->> 'next_attempt_at') / 1000000.0,
     started_at = ifnull(started_at, (change.value ->> 'started_at') / 1000000.0),
     started_timestamp = ifnull(started_timestamp, change.value ->> 'started_timestamp'),

@@ -118,6 +118,16 @@ pub(super) async fn what_the_broker_does_not_confirm_is_sent_again(database: &im
     assert_eq!(again(&store, at(20), &uuid, Resend::Unanswered, None).await, SentAgain::default());
     assert_eq!(again(&store, at(20), &id("nobody"), Resend::Unanswered, None).await, SentAgain::default());
 
+    // Two reasons at once: the one that is none does not hide the other.
+    let list = add(&store, START, job().workers(Workers::List(names(&["w1", "w2"]))).at(START)).await.uuid;
+    store.job_release_due(START, &Scope::All, Link::Up).await.expect("released");
+    claim(&store, START, &list).await;
+    tell(&store, at(1), &list, vec![accepted(&["w1"])]).await;
+    let reasons = [Resend::Unanswered, Resend::Lost(names(&["w2"]))];
+    let both = reasons.into_iter().map(|why| SendAgain { job: list.clone(), why }).collect();
+    let sent = store.job_send_again(at(2), both, None).await.expect("the store looks");
+    assert_eq!((sent.posts.len(), sent.jobs.len()), (1, 1));
+
     let overdue = add_as(&store, START, "overdue", job().timeout(5)).await.uuid;
     claim(&store, START, &overdue).await;
     let asked = again(&store, at(10), &overdue, Resend::Unanswered, None).await;

@@ -176,7 +176,8 @@ impl Data {
                 }
                 ClaimStep::Postponed(event) => {
                     claimed.postponed.push(job);
-                    self.log([event]);
+                    self.touched = true;
+                    self.log(event);
                 }
                 ClaimStep::Failed(event) => {
                     self.count_failed(transition::failed_run(before, &job, &Results::new()).cloned());
@@ -192,7 +193,7 @@ impl Data {
 
     pub(super) fn send_again(&mut self, now: Timestamp, jobs: Vec<SendAgain>, live: Option<&LiveWorkers>) -> SentAgain {
         let mut sent = SentAgain::default();
-        let mut bytes = 0_usize;
+        let (mut bytes, mut changed) = (0_usize, Vec::<JobId>::new());
         for again in jobs {
             if bytes >= MOST_CLAIMED_BYTES {
                 sent.left.push(again);
@@ -208,9 +209,12 @@ impl Data {
                 AgainStep::Ask(event) => event,
                 AgainStep::Nothing => continue,
             };
-            sent.jobs.push(row.job.clone());
+            if !changed.contains(&again.job) {
+                changed.push(again.job);
+            }
             self.log([event]);
         }
+        sent.jobs = changed.iter().filter_map(|job| self.row(job)).map(|row| row.job.clone()).collect();
         sent
     }
 

@@ -170,7 +170,7 @@ fn claim_steps(shared: &Shared, claim: &Claim<'_>, steps: Vec<Step>) -> Claims {
                 claims.claimed.push(step);
             }
             ClaimStep::Postponed(event) => {
-                claims.events.push(event);
+                claims.events.extend(event);
                 claims.postponed.push(step);
             }
             ClaimStep::Failed(event) => {
@@ -203,16 +203,22 @@ pub(super) async fn job_send_again(
     let wanted = Wanted::jobs(again.iter().map(|again| &again.job)).map_err(storage(DOING))?.with_arguments();
     let (steps, _) = load::steps(wanted.load(&mut tx).await.map_err(storage(DOING))?);
     let mut steps: HashMap<JobId, Step> = steps.into_iter().map(|step| (step.job.uuid.clone(), step)).collect();
-    let (mut sent, mut changed, mut events) = (SentAgain::default(), Vec::new(), Vec::new());
+    let (mut sent, mut changed, mut events) = (SentAgain::default(), Vec::<JobId>::new(), Vec::new());
     let mut bytes = 0_usize;
     for again in again {
         if bytes >= MOST_CLAIMED_BYTES {
             sent.left.push(again);
             continue;
         }
-        let Some(mut step) = steps.remove(&again.job) else { continue };
-        // The claim has read them before. What has become unreadable since is asked for until its deadline.
-        let Ok((args, kwargs)) = arguments(shared, &step) else { continue };
+        let Some(step) = steps.get_mut(&again.job) else { continue };
+        let (args, kwargs) = match arguments(shared, step) {
+            Ok(arguments) => arguments,
+            Err(reason) => {
+                // The claim has read them before. It is asked for until its deadline.
+                tracing::warn!(job = %again.job, "Cannot send a job again, its arguments cannot be read: {reason}");
+                continue;
+            }
+        };
         match transition::send_again(&mut step.job, now, &again.why, live) {
             AgainStep::Send(target, event) => {
                 bytes = bytes.saturating_add(args.as_str().len()).saturating_add(kwargs.as_str().len());
@@ -222,8 +228,11 @@ pub(super) async fn job_send_again(
             AgainStep::Ask(event) => events.push(event),
             AgainStep::Nothing => continue,
         }
-        changed.push(step);
+        if !changed.contains(&again.job) {
+            changed.push(again.job);
+        }
     }
+    let changed: Vec<Step> = changed.iter().filter_map(|job| steps.remove(job)).collect();
     if !changed.is_empty() {
         let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
         let changes = load::changes(&changed, &local).map_err(storage(DOING))?;

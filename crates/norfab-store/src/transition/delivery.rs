@@ -8,8 +8,8 @@ use super::{end, event, is_polled, seconds};
 pub(crate) enum ClaimStep {
     /// It is SUBMITTING, and is sent.
     Send,
-    /// It stays NEW until another attempt: nobody is there for it.
-    Postponed(JobEvent),
+    /// It is not sent now: NEW until another attempt, as nobody is there for it, or DISPATCHED, to be asked for.
+    Postponed(Option<JobEvent>),
     /// It is FAILED.
     Failed(JobEvent),
     /// It stays as it is: the live workers must be asked for first.
@@ -18,6 +18,9 @@ pub(crate) enum ClaimStep {
 
 /// Claims a NEW job. One that waited for another attempt gets its full time again.
 pub(crate) fn claim(job: &mut Job, now: Timestamp, live: Option<&LiveWorkers>, policy: RetryPolicy) -> ClaimStep {
+    if job.is_too_late_to_start(now) && job.may_have_arrived() {
+        return ClaimStep::Postponed(Some(ask_instead(job, now)));
+    }
     if let Some(latest) = job.start_deadline.filter(|_| job.is_too_late_to_start(now)) {
         return ClaimStep::Failed(fail(
             job,
@@ -56,9 +59,20 @@ fn postpone(job: &mut Job, now: Timestamp, policy: RetryPolicy) -> ClaimStep {
     }
 }
 
-pub(super) fn not_delivered(job: &Job, now: Timestamp, at: Timestamp, reason: &str) -> JobEvent {
+/// What is noted of a refusal, when it is worth it.
+pub(super) fn not_delivered(job: &Job, now: Timestamp, at: Timestamp, reason: &str) -> Option<JobEvent> {
     let wait = seconds(at.since(now));
-    event(&job.uuid, now, "WARNING", &format!("not delivered, tried again in {wait}: {reason}"))
+    let told = || event(&job.uuid, now, "WARNING", &format!("not delivered, tried again in {wait}: {reason}"));
+    RetryPolicy::is_news(job.posts_refused).then(told)
+}
+
+/// A job that may have been sent, and must not be sent any more, is asked for.
+pub(super) fn ask_instead(job: &mut Job, now: Timestamp) -> JobEvent {
+    job.status = JobStatus::Dispatched;
+    job.last_poll = None;
+    job.next_attempt_at = None;
+    let message = "the broker has not confirmed it, and it is too late to send it again; its workers are asked for it";
+    event(&job.uuid, now, "WARNING", message)
 }
 
 /// Ends a NEW job that cannot be sent.
@@ -83,11 +97,7 @@ pub(crate) fn send_again(job: &mut Job, now: Timestamp, why: &Resend, live: Opti
     let step = match why {
         Resend::Unanswered if job.status == JobStatus::Submitting => {
             if job.is_too_late_to_start(now) || is_overdue(job, now) {
-                job.status = JobStatus::Dispatched;
-                job.last_poll = None;
-                let message =
-                    "the broker has not confirmed it, and it may not start any more; its workers are asked for it";
-                return AgainStep::Ask(event(&job.uuid, now, "WARNING", message));
+                return AgainStep::Ask(ask_instead(job, now));
             }
             let target = job.dispatch_target.as_ref().unwrap_or(&job.workers_requested).clone();
             let message = format!("sent again to {target}: the broker has not confirmed it");

@@ -1,8 +1,8 @@
 //! Replies applied to one job, in their order, and what becomes of its results.
 
 use norfab_model::{
-    Change, FollowUp, Ignored, Job, JobEvent, JobStatus, Json, Reply, ReplyKind, Results, RetryPolicy, ScheduleId,
-    Timestamp, decide, failed_result,
+    Change, Context, FollowUp, Ignored, Job, JobEvent, JobStatus, Json, Reply, ReplyKind, Results, RetryPolicy,
+    ScheduleId, Timestamp, decide, failed_result,
 };
 
 use super::delivery::not_delivered;
@@ -97,7 +97,7 @@ impl Fold {
 
     fn note_events(&mut self, change: &Change, now: Timestamp) {
         if let Some(retry) = &change.retry {
-            self.events.push(not_delivered(&self.job, now, retry.at, &retry.reason));
+            self.events.extend(not_delivered(&self.job, now, retry.at, &retry.reason));
         }
         for error in &change.errors {
             let message = if self.job.status == JobStatus::Failed { format!("failed: {error}") } else { error.clone() };
@@ -108,8 +108,12 @@ impl Fold {
 
 /// Whether a reply may bring or make results, so that those that are stored have to be at hand.
 pub(crate) fn needs_results(reply: &Reply) -> bool {
-    use ReplyKind as K;
-    matches!(reply.kind, K::Result { .. } | K::NotFound { .. } | K::Accepted { .. } | K::Refused { .. })
+    match reply.kind {
+        ReplyKind::Result { .. } | ReplyKind::NotFound { .. } => true,
+        // Only a POST that was not delivered makes results; the answer to a GET is of no weight.
+        ReplyKind::Accepted { .. } | ReplyKind::Refused { .. } => !matches!(reply.context, Context::Get { .. }),
+        _ => false,
+    }
 }
 
 /// Adds results. One that makes the whole larger than is read back becomes a failure of that worker.
