@@ -25,6 +25,8 @@ pub struct Program {
     executable: PathBuf,
     folder: PathBuf,
     client: String,
+    #[cfg(unix)]
+    user: Option<u32>,
 }
 
 /// A command that has ended.
@@ -61,7 +63,24 @@ impl Program {
     /// The program at this path, for the client of this name in the folder of an `inventory.yaml`. A test of this package
     /// knows the path: `env!("CARGO_BIN_EXE_norfab-under-test")`.
     pub fn new(executable: impl Into<PathBuf>, folder: &Path, client: &str) -> Self {
-        Self { executable: executable.into(), folder: folder.to_owned(), client: client.into() }
+        Self {
+            executable: executable.into(),
+            folder: folder.to_owned(),
+            client: client.into(),
+            #[cfg(unix)]
+            user: None,
+        }
+    }
+
+    /// Another copy of the program.
+    pub fn at(self, executable: &Path) -> Self {
+        Self { executable: executable.to_owned(), ..self }
+    }
+
+    /// The same, run as the user with this number, which only root may do.
+    #[cfg(unix)]
+    pub fn user(self, user: u32) -> Self {
+        Self { user: Some(user), ..self }
     }
 
     /// Runs a command to its end.
@@ -103,6 +122,10 @@ impl Program {
         let mut command = Command::new(&self.executable);
         command.env_remove("NORFAB_BASE_DIR").env_remove("NORFAB_LOG").env("TZ", "UTC");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        #[cfg(unix)]
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         command.arg("--base-dir").arg(&self.folder).args(["--client", &self.client]).args(line);
         command
     }

@@ -1,12 +1,13 @@
 //! A database that cannot be written for a while: nothing is sent that is not in it, reading goes on, one error tells of
 //! it, and all goes on by itself.
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use norfab_client::{Clock, JobStatus, Outcome, Role, SystemClock};
-use norfab_tests::{Ended, OwnerProcess, Program};
+use norfab_tests::{Ended, OwnerProcess, Program, eventually};
 use serde_json::json;
 
 use crate::common::{Ground, job, let_go};
@@ -63,7 +64,7 @@ async fn it_becomes_read_only_while_the_owner_runs() {
     assert!(error.contains(" ERROR "), "{error}");
     reading_goes_on(&ground.program(), 1).await;
     let line = ["job", "run", "demo", "echo", "--json"];
-    is_refused(&ground.program().run(&line).await, "the job database");
+    is_refused(&ground.program().run(&line).await, "may not be written");
     assert!(ground.fabric.messages().iter().all(|message| message.command != "0x04"), "something was sent");
     drop(frozen);
 
@@ -74,6 +75,52 @@ async fn it_becomes_read_only_while_the_owner_runs() {
     it_works_again(owner).await;
 }
 
+/// Who may not write the file, or beside it, is told so before anything is sent.
+async fn check_forbidden(forbid: impl Fn(&Path), read: impl AsyncFn(&Program), allow: impl Fn(&Path)) {
+    let ground = Ground::start().await;
+    let common = Common::of(&ground);
+    let program = &common.program;
+    let schedule = ["job", "schedule", "demo", "echo", "--workers", "any", "--in", "1s", "--json"];
+    let added = program.run(&schedule).await;
+    assert_eq!(added.code, Some(0), "{added:?}");
+    forbid(&ground.database());
+
+    let (status, log) = program.spawn_owner().end().await;
+    assert_eq!(status.code(), Some(1), "{log:?}");
+    let errors: Vec<_> = log.iter().filter(|line| line.contains("error:") || line.contains(" ERROR ")).collect();
+    assert!(errors.len() == 1 && errors[0].contains("rust.db"), "{log:?}");
+    is_refused(&program.run(&schedule).await, "rust.db");
+    is_refused(&program.run(&["job", "run", "demo", "echo", "--json"]).await, "rust.db");
+    assert!(ground.fabric.messages().iter().all(|message| message.command != "0x04"), "something was sent");
+    read(program).await;
+
+    allow(&ground.database());
+    let owner = program.start_owner().await;
+    let ended = async || {
+        let list = program.run(&["job", "list", "--json"]).await.json();
+        (list["jobs"][0]["status"] == "COMPLETED").then_some(())
+    };
+    eventually("the end of the job", ended).await;
+    assert_eq!(ground.fabric.executions().len(), 1);
+    owner.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_that_may_not_be_written() {
+    let read = async |program: &Program| reading_goes_on(program, 1).await;
+    // What SQLite has made beside it meanwhile is permitted no more than the file itself was.
+    let allow = |file: &Path| files(file).iter().filter(|file| file.exists()).for_each(|file| permit(file, 0o644));
+    check_forbidden(|file| permit(file, 0o444), read, allow).await;
+}
+
+/// There SQLite cannot even read while nobody has the database open: it needs a file beside it for that.
+#[tokio::test]
+async fn a_folder_that_may_not_be_written() {
+    let folder = |file: &Path| file.parent().expect("a folder").to_owned();
+    let read = async |program: &Program| is_refused(&program.run(&["job", "list", "--json"]).await, "rust.db");
+    check_forbidden(|file| permit(&folder(file), 0o555), read, |file| permit(&folder(file), 0o755)).await;
+}
+
 /// A process may open the database more than once, and close it again, without taking anything from who has it open.
 #[tokio::test]
 async fn one_process_opens_it_twice_beside_another() {
@@ -82,6 +129,8 @@ async fn one_process_opens_it_twice_beside_another() {
     for role in [Role::ReadOnly, Role::Beside] {
         let second = ground.client(role).await;
         second.shutdown().await;
+        #[cfg(target_os = "linux")]
+        assert!(is_locked(&ground.database()), "{role:?}: the owner's lock on its database is gone");
         let line = ["job", "schedule", "demo", "echo", "--in", "1h", "--json"];
         let other = ground.program().run(&line).await;
         assert_eq!(other.code, Some(0), "{other:?}");
@@ -93,6 +142,15 @@ async fn one_process_opens_it_twice_beside_another() {
     }
     owner.shutdown().await;
     assert_eq!(ground.jobs().await.len(), 4);
+}
+
+/// Whether a process has a lock of SQLite's on a file. Without one, whoever closes the database last removes its log, and
+/// what others write to it from then on is lost.
+#[cfg(target_os = "linux")]
+fn is_locked(file: &Path) -> bool {
+    let inode = format!(":{} ", std::fs::metadata(file).expect("there").ino());
+    let locks = std::fs::read_to_string("/proc/locks").expect("readable");
+    locks.lines().any(|lock| lock.contains("POSIX") && lock.contains(&inode))
 }
 
 async fn reading_goes_on(program: &Program, jobs: usize) {
@@ -119,15 +177,53 @@ async fn it_works_again(mut owner: OwnerProcess) {
     assert!(told > 0 && errors.len() == told, "told more than once: {log:?}");
 }
 
+/// A user who is not above permissions, and the program for it.
+struct Common {
+    program: Program,
+    /// A copy of the program, where that user can reach it.
+    _executable: Option<tempfile::TempDir>,
+}
+
+/// The number of the user `nobody` nearly everywhere; it need not have a name.
+const NOBODY: u32 = 65_534;
+
+impl Common {
+    fn of(ground: &Ground) -> Self {
+        let is_above = std::fs::metadata(ground.path()).expect("there").uid() == 0;
+        if !is_above {
+            return Self { program: ground.program(), _executable: None };
+        }
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let copy = folder.path().join("norfab");
+        // By another process: a program that anybody of this one has open to write cannot be run.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_norfab-under-test")).arg(&copy).status();
+        assert!(copied.is_ok_and(|status| status.success()), "cp does not copy");
+        permit(folder.path(), 0o755);
+        for path in [ground.path().to_owned(), ground.path().join("inventory.yaml")] {
+            chown(&path, Some(NOBODY), Some(NOBODY)).expect("given away");
+        }
+        Self { program: ground.program().at(&copy).user(NOBODY), _executable: Some(folder) }
+    }
+}
+
+fn permit(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("permitted");
+}
+
+/// The file of a database, and those that SQLite has beside it while it is open.
+fn files(database: &Path) -> Vec<PathBuf> {
+    ["", "-wal", "-shm"].iter().map(|end| PathBuf::from(format!("{}{end}", database.display()))).collect()
+}
+
 /// The files of a database, which nobody can write until this is dropped, not even who has them open.
 struct Frozen(Vec<PathBuf>);
 
 impl Frozen {
     /// Nothing where the system or the file system does not let us.
     fn freeze(database: &Path) -> Option<Self> {
-        let beside = |end: &str| PathBuf::from(format!("{}{end}", database.display()));
         let mut frozen = Self(Vec::new());
-        for file in [beside("-wal"), database.to_owned()] {
+        // Not the last, which is mapped into memory: to write to it would end the process.
+        for file in files(database).into_iter().take(2) {
             if !change("+i", &file) {
                 eprintln!("Left out: this user cannot freeze files of this file system (chattr +i)");
                 return None;

@@ -79,6 +79,18 @@ pub enum StoreOpenError {
         #[source]
         source: BoxDynError,
     },
+    /// This user may not write the file, or its folder.
+    #[error(
+        "the database {} may not be written; allow this user to write its folder, the file and those beside it (-wal, -shm)",
+        path.display()
+    )]
+    NotWritable {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: BoxDynError,
+    },
     /// The file cannot be made or read.
     #[error("cannot {doing} the database {}", path.display())]
     File {
@@ -111,6 +123,7 @@ impl StoreOpenError {
             return Self::Locked { path, source: cause(source) };
         }
         match code(&source) {
+            Some(8) => Self::NotWritable { path, source: cause(source) },
             Some(26) => Self::NotADatabase { path },
             _ => Self::Sqlite { doing, path, source: cause(source) },
         }

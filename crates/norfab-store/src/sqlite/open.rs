@@ -1,7 +1,7 @@
 //! Opening a job database: what may be chosen, what is looked at before anything is touched, and the connections.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 
 use super::codec::Codec;
-use super::error::StoreOpenError;
+use super::error::{StoreOpenError, is_busy};
 use super::migrate::{self, History, Migrated};
 use crate::transition::MOST_RESULT_BYTES;
 
@@ -155,6 +155,7 @@ async fn connect(path: &Path, options: SqliteConnectOptions, access: Access) -> 
     let kept = pool(1, Arc::clone(&replaced)).min_connections(1).connect_with(kept).await.map_err(failed)?;
     if access == Access::Write {
         let mut connection = kept.acquire().await.map_err(failed)?;
+        must_be_writable(&mut connection).await.map_err(failed)?;
         migrate::write_ahead(&mut connection).await.map_err(failed)?;
     }
     let readers = pool(most_readers, Arc::default()).connect_with(read_only).await.map_err(failed)?;
@@ -179,6 +180,26 @@ fn pool(most: u32, replaced: Arc<AtomicU32>) -> SqlitePoolOptions {
         })
 }
 
+/// A file that may not be written is opened to read only by SQLite, without a word and for good, so that writing would
+/// fail also when it is allowed again. What is tried here is taken back, and nobody is waited for: only what can be written
+/// is found locked by another program.
+async fn must_be_writable(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let wait: i64 = sqlx::query_scalar("PRAGMA busy_timeout").fetch_one(&mut *connection).await?;
+    sqlx::query("PRAGMA busy_timeout = 0").execute(&mut *connection).await?;
+    let tried = match sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await {
+        Err(error) if is_busy(&error) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => {
+            let tried = sqlx::query("PRAGMA user_version = 0").execute(&mut *connection).await;
+            // Where SQLite has taken it back itself, there is nothing left to take back.
+            let _ = sqlx::query("ROLLBACK").execute(&mut *connection).await;
+            tried.map(drop)
+        }
+    };
+    sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA busy_timeout = {wait}"))).execute(connection).await?;
+    tried
+}
+
 /// Makes an empty file that only its owner can read; SQLite gives the files beside it the same permissions.
 fn make_if_missing(path: &Path) -> Result<(), StoreOpenError> {
     let mut options = File::options();
@@ -193,16 +214,21 @@ fn make_if_missing(path: &Path) -> Result<(), StoreOpenError> {
     }
 }
 
-/// Whether the file is one for SQLite, before SQLite sees it: an empty one, or one with its header.
+/// Whether the file can be one of SQLite, which takes a few bytes of another kind for an empty database. It is not opened
+/// here: closing it again would take from this process all locks that SQLite holds on it for other stores of the process,
+/// and another process could then remove the log that they write to.
 fn check_file(path: &Path) -> Result<(), StoreOpenError> {
-    const HEADER: &[u8; 16] = b"SQLite format 3\0";
-    let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
-    match read {
+    /// SQLite has no smaller page, and no smaller file but an empty one.
+    const SMALLEST: u64 = 512;
+    let failed = |source| StoreOpenError::File { doing: "read", path: path.to_owned(), source };
+    match std::fs::metadata(path) {
         Err(source) if source.kind() == ErrorKind::NotFound => Err(StoreOpenError::NotFound { path: path.to_owned() }),
-        Err(source) => Err(StoreOpenError::File { doing: "read", path: path.to_owned(), source }),
-        Ok(_) if start.is_empty() || start == HEADER => Ok(()),
-        Ok(_) => Err(StoreOpenError::NotADatabase { path: path.to_owned() }),
+        Err(source) => Err(failed(source)),
+        Ok(found) if found.is_dir() => Err(failed(ErrorKind::IsADirectory.into())),
+        Ok(found) if (1..SMALLEST).contains(&found.len()) => {
+            Err(StoreOpenError::NotADatabase { path: path.to_owned() })
+        }
+        Ok(_) => Ok(()),
     }
 }
 
