@@ -314,6 +314,7 @@ impl Known {
             && self.failed.is_empty()
             && self.timer.is_none()
             && self.gone_since.is_none()
+            && self.late == 0
     }
 
     fn next(&self) -> Option<Timestamp> {
