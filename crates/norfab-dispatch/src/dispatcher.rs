@@ -214,6 +214,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.look_for_foreign_changes().await;
             self.next_look = now.saturating_add(self.config.watch_interval);
         }
+            self.trouble.clock_went_back(now);
+            self.schedule_trouble.clock_went_back(now);
     }
 
     fn transport_ended(&mut self) {
