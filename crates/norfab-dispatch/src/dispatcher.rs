@@ -382,7 +382,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
             match inbound {
                 Inbound::Reply(reply) => {
-                    let reply = self.requests.context_of(reply);
+                    let reply = self.requests.context_of(now, reply);
                     self.inbox.push(reply);
                 }
                 Inbound::Mmi { id, answer } => self.take_answer(&id, answer),

@@ -258,12 +258,15 @@ fn not_found(worker: &str) -> ReplyKind {
 }
 
 #[test]
-fn a_404_is_final_only_after_the_201() {
-    let ask = Some(FollowUp::AskAgain("w2".into()));
-    assert_eq!(judge(&started(), not_found("w2"), Context::Unknown).follow_up, ask);
-    assert_eq!(judge(&started(), not_found("w2"), Context::Repeated(0)).follow_up, ask);
-    let (job, _) = check(started(), vec![not_found("w1"), stored("w2"), result("w2")], JobStatus::Completed);
-    assert!(job.errors[0].contains("w1"));
+fn a_404_is_final_only_after_the_201_and_asked_again() {
+    for worker in ["w1", "w2"] {
+        let ask = Some(FollowUp::AskAgain(worker.into()));
+        assert_eq!(judge(&started(), not_found(worker), Context::Unknown).follow_up, ask);
+        assert_eq!(judge(&started(), not_found(worker), Context::Repeated(0)).follow_up, ask);
+    }
+    let lost = judge(&started(), not_found("w1"), Context::Repeated(1));
+    assert!(lost.follow_up.is_none() && lost.errors[0].contains("w1") && lost.results[0].0 == "w1");
+    let (job, _) = check(started(), vec![result("w1"), stored("w2"), result("w2")], JobStatus::Completed);
     ignored(&job, not_found("w2"), Ignored::JobEnded);
     ignored(&started(), not_found("w9"), Ignored::UnknownWorker);
     ignored(&self::job(Workers::All, JobStatus::Submitting), not_found("w1"), Ignored::NotYet);
