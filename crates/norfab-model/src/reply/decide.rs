@@ -85,7 +85,7 @@ impl Tries<'_> {
     }
 
     /// Workers that the broker does not know are tried again; those of an immediate job, and those that were tried long
-    /// enough, have failed.
+    /// enough, have failed. But one that an earlier POST may have reached is asked for it until the deadline.
     fn not_delivered(&self, change: &mut Change, mut workers: Vec<String>, failed_before: u32) {
         let job = self.job;
         workers.retain(|name| !job.workers_completed.contains(name) && !job.workers_started.contains(name));
@@ -94,6 +94,7 @@ impl Tries<'_> {
         }
         match self.policy.next_attempt(job, self.now, failed_before.saturating_add(1)) {
             Some(at) => change.follow_up = Some(FollowUp::SendAgain { workers, at }),
+            None if job.posts_sent > failed_before.saturating_add(1) => {}
             None => workers.iter().for_each(|worker| {
                 fail(job, change, worker, format!("worker {worker:?} is not registered with the broker"));
             }),
@@ -168,8 +169,8 @@ impl Tries<'_> {
         } else if job.workers_started.contains(&worker) {
             let message = format!("worker {worker:?} lost the job: it had stored it, and does not know it any more");
             fail(job, &mut change, &worker, message);
-            let message = format!("worker {worker:?} never had the job, and its start deadline has passed");
         } else if job.is_too_late_to_start(self.now) {
+            let message = format!("worker {worker:?} never had the job, and its start deadline has passed");
             fail(job, &mut change, &worker, message);
         } else if job.deadline.is_some_and(|deadline| deadline <= self.now) {
             return ignore(Ignored::NotYet);
