@@ -72,6 +72,8 @@ pub struct Dispatcher<S, B, C> {
     pub(crate) progress: bool,
     /// The queue to the broker was full: no new job before this.
     pub(crate) send_after: Option<Timestamp>,
+    /// Whether it is known what was claimed.
+    pub(crate) claims: Claims,
     /// Whether answers of other processes may wait to be sent.
     pub(crate) answers: Answers,
     mark: Option<i64>,
@@ -103,6 +105,14 @@ pub(crate) enum Recovery {
 pub(crate) enum Cursors {
     Unknown,
     Aligned,
+}
+
+/// Whether the database and the requests that are out agree on which jobs are being sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claims {
+    Known,
+    /// A claim, or taking one back, failed: a database that fails at a commit may have done it all the same.
+    InDoubt,
 }
 
 /// Whether answers to questions, given by other processes, may wait in the store.
@@ -158,6 +168,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             cursors: Cursors::Unknown,
             progress: false,
             send_after: None,
+            claims: Claims::Known,
             answers: Answers::MayWait,
             mark: None,
             next_look: Timestamp::MIN,
@@ -203,6 +214,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.link.clock_went_back(now);
             self.requests.clock_went_back(now);
             self.hold.clock_went_back(now);
+            self.trouble.clock_went_back(now);
+            self.schedule_trouble.clock_went_back(now);
             self.live.clear();
             self.forget_instants();
             self.cursors = Cursors::Unknown;
@@ -214,8 +227,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.look_for_foreign_changes().await;
             self.next_look = now.saturating_add(self.config.watch_interval);
         }
-            self.trouble.clock_went_back(now);
-            self.schedule_trouble.clock_went_back(now);
     }
 
     fn transport_ended(&mut self) {

@@ -86,6 +86,11 @@ impl Requests {
         self.posts_out
     }
 
+    /// Whether a POST of this job is not answered.
+    pub(crate) fn is_posted(&self, job: &JobId) -> bool {
+        self.jobs.get(job).is_some_and(|known| known.posts_out() > 0)
+    }
+
     /// Notes a POST that was just handed over.
     pub(crate) fn posted(&mut self, now: Timestamp, post: &Post) {
         self.note(now, &post.job, &post.service, What::Post(post.target.clone()));
