@@ -74,6 +74,8 @@ pub struct Dispatcher<S, B, C> {
     pub(crate) progress: bool,
     /// The queue to the broker was full: no new job before this.
     pub(crate) send_after: Option<Timestamp>,
+    /// Whether it is known what was claimed.
+    pub(crate) claims: Claims,
     /// Whether answers of other processes may wait to be sent.
     pub(crate) answers: Answers,
     mark: Option<i64>,
@@ -105,6 +107,14 @@ pub(crate) enum Recovery {
 pub(crate) enum Alignment {
     Unknown,
     Done,
+}
+
+/// Whether the database and the requests that are out agree on which jobs are being sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claims {
+    Known,
+    /// A claim, or taking one back, failed: a database that fails at a commit may have done it all the same.
+    InDoubt,
 }
 
 /// Whether answers to questions, given by other processes, may wait in the store.
@@ -161,6 +171,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             instants: Alignment::Unknown,
             progress: false,
             send_after: None,
+            claims: Claims::Known,
             answers: Answers::MayWait,
             mark: None,
             next_look: Timestamp::MIN,
@@ -210,6 +221,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.link.clock_went_back(now);
             self.requests.clock_went_back(now);
             self.hold.clock_went_back(now);
+            self.trouble.clock_went_back(now);
+            self.schedule_trouble.clock_went_back(now);
             self.live.clear();
             self.forget_instants();
             self.cursors = Alignment::Unknown;
@@ -400,7 +413,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
             match inbound {
                 Inbound::Reply(reply) => {
-                    let reply = self.requests.context_of(reply);
+                    let reply = self.requests.context_of(now, reply);
                     self.inbox.push(reply);
                 }
                 Inbound::Mmi { id, answer } => self.take_answer(now, &id, answer),

@@ -55,6 +55,8 @@ impl Hold {
         if let State::Until(at) = &mut self.state {
             *at = (*at).min(now.saturating_add(ANSWER_TIME));
         }
+        // What is asked for now must not seem to be asked for too long ago.
+        self.asked_by = self.asked_by.map(|at| at.min(now.saturating_sub(Duration::from_micros(1))));
     }
 
     /// By when a job must have been asked for last to be asked again, when that is later than usual.
@@ -144,5 +146,8 @@ mod tests {
         hold.asked(after(3600));
         hold.clock_went_back(T0);
         assert_eq!(hold.overdue(after(5)), Overdue::All);
+        hold.time(after(3600), after(7200));
+        hold.clock_went_back(T0);
+        assert!(hold.asked_by().is_some_and(|at| at < T0));
     }
 }

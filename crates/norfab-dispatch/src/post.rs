@@ -7,6 +7,7 @@ use norfab_model::{
 };
 
 use crate::Dispatcher;
+use crate::dispatcher::Claims;
 
 /// How long a full queue to the broker is left alone.
 const FULL_PAUSE: Duration = Duration::from_millis(100);
@@ -26,7 +27,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let limit = u32::try_from(room).unwrap_or(u32::MAX);
         let (scope, live) = (&self.config.scope, self.live.fresh(now));
         let claim = Claim { now, scope, limit, live, policy: self.config.retry };
+        self.claims = Claims::InDoubt;
         let claimed = self.store.job_claim(claim).await?;
+        self.claims = Claims::Known;
         self.due = None;
         let (failed, postponed) = (claimed.failed, claimed.postponed);
         self.progress |= !(claimed.posts.is_empty() && failed.is_empty() && postponed.is_empty());
@@ -79,7 +82,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.requests.ended(job);
             self.requests.post_later(now, job);
         }
+        self.claims = Claims::InDoubt;
         self.store.job_unclaim(now, &unsent).await?;
+        self.claims = Claims::Known;
         unsent.iter().for_each(|job| self.requests.ended(job));
         Ok(())
     }

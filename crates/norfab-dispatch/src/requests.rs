@@ -38,8 +38,8 @@ struct Known {
     service: String,
     /// Requests that the broker has not answered. It answers each, and in this order.
     out: VecDeque<Out>,
-    /// How many 404s in a row each worker has said.
-    not_found: BTreeMap<String, u32>,
+    /// How often each worker has said 404 in a row, and when it last counted.
+    not_found: BTreeMap<String, (u32, Timestamp)>,
     /// How many attempts to reach each worker have failed.
     failed: BTreeMap<String, u32>,
     ask: BTreeMap<String, Timestamp>,
@@ -98,6 +98,11 @@ impl Requests {
         self.posts_out
     }
 
+    /// Whether a POST of this job is not answered.
+    pub(crate) fn is_posted(&self, job: &JobId) -> bool {
+        self.jobs.get(job).is_some_and(|known| known.posts_out() > 0)
+    }
+
     /// Notes a POST that was just handed over.
     pub(crate) fn posted(&mut self, now: Timestamp, post: &Post) {
         self.note(now, &post.job, &post.service, What::Post(post.target.clone()));
@@ -139,7 +144,7 @@ impl Requests {
 
     /// Adds to a reply what is remembered of the request that it answers, and notes what it tells. What is noted of a job
     /// that is none, or has ended, stays until [`ended`](Self::ended) says so.
-    pub(crate) fn context_of(&mut self, reply: Reply) -> Reply {
+    pub(crate) fn context_of(&mut self, now: Timestamp, reply: Reply) -> Reply {
         let target = match &reply.context {
             Context::Answer { target } => Some(target),
             _ => None,
@@ -155,9 +160,13 @@ impl Requests {
             }
             ReplyKind::Refused { .. } => known.answered(&mut self.posts_out, target, |_| true),
             ReplyKind::NotFound { worker } => {
-                let times = known.not_found.entry(worker.clone()).or_default();
-                let context = Context::Repeated(*times);
-                *times = times.saturating_add(1);
+                let (times, at) = known.not_found.entry(worker.clone()).or_insert((0, now));
+                // Several of them at a time may all have been overtaken by the job.
+                let counts = *times == 0 || at.saturating_add(ASK_PAUSE) <= now;
+                let context = Context::Repeated(if counts { *times } else { 0 });
+                if counts {
+                    (*times, *at) = (times.saturating_add(1), now);
+                }
                 context
             }
             ReplyKind::Stored { worker }
@@ -278,11 +287,9 @@ impl Requests {
         for known in self.jobs.values_mut() {
             known.out.iter_mut().for_each(|out| out.at = out.at.min(now));
             let instants = known.ask.values_mut().chain(known.send.values_mut());
-            instants
-                .chain(&mut known.gone_since)
-                .chain(&mut known.elsewhere)
-                .chain(&mut known.unsent)
-                .for_each(|at| *at = (*at).min(now));
+            let instants = instants.chain(&mut known.gone_since).chain(&mut known.elsewhere).chain(&mut known.unsent);
+            let instants = instants.chain(known.not_found.values_mut().map(|(_, at)| at));
+            instants.for_each(|at| *at = (*at).min(now));
         }
         jobs.iter().for_each(|job| self.settle(job));
     }
@@ -434,7 +441,12 @@ mod tests {
 
     #[track_caller]
     fn check(requests: &mut Requests, kind: ReplyKind, context: Context) {
-        assert_eq!(requests.context_of(Reply::new(id(), kind)).context, context);
+        check_at(requests, T0, kind, context);
+    }
+
+    #[track_caller]
+    fn check_at(requests: &mut Requests, now: Timestamp, kind: ReplyKind, context: Context) {
+        assert_eq!(requests.context_of(now, Reply::new(id(), kind)).context, context);
     }
 
     fn accepted(workers: &[&str]) -> ReplyKind {
@@ -534,7 +546,9 @@ mod tests {
         requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
         assert_eq!((requests.next(), requests.due(T0)), (Some(after(1)), Due::default()));
         assert_eq!(requests.due(after(1)).ask, [poll()]);
-        check(&mut requests, not_found(), Context::Repeated(1));
+        // One that left with the first says no more than that.
+        check(&mut requests, not_found(), Context::Repeated(0));
+        check_at(&mut requests, after(1), not_found(), Context::Repeated(1));
         let workers = names(&["w1"]);
         requests.follow(after(1), &job(), FollowUp::SendAgain { workers: workers.clone(), at: after(2) });
         assert_eq!(requests.due(after(2)).send, send(Resend::Lost(workers)));
@@ -591,11 +605,11 @@ mod tests {
             ..Reply::new(id(), refused())
         };
         // A refused answer to a question of w1.
-        assert_eq!(requests.context_of(of(&other)).context, Context::Unknown);
+        assert_eq!(requests.context_of(T0, of(&other)).context, Context::Unknown);
         assert_eq!(requests.posts_out(), 1);
         requests.asked(T0, &poll());
-        assert_eq!(requests.context_of(of(&list(&["w1"]))).context, got());
-        assert_eq!(requests.context_of(of(&second)).context, Context::Post { target: second, failed_before: 0 });
+        assert_eq!(requests.context_of(T0, of(&list(&["w1"]))).context, got());
+        assert_eq!(requests.context_of(T0, of(&second)).context, Context::Post { target: second, failed_before: 0 });
     }
 
     #[test]

@@ -26,9 +26,14 @@ impl Trouble {
         self.last.as_deref()
     }
 
-    /// When to try again; None while all is well. A clock that was set back does not prolong the pause.
+    /// When to try again; None while all is well.
     pub(crate) fn retry_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.retry_at.map(|at| at.min(now.saturating_add(self.pause))).filter(|at| *at > now)
+        self.retry_at.filter(|at| *at > now)
+    }
+
+    /// A clock that was set back does not prolong the pause.
+    pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
+        self.retry_at = self.retry_at.map(|at| at.min(now.saturating_add(self.pause)));
     }
 
     /// Notes a failure and tells when to try again.
@@ -87,6 +92,9 @@ mod tests {
         assert_eq!(trouble.current(), Some("the job database failed to claim jobs: disk full"));
         assert_eq!(trouble.retry_at(T0), Some(Timestamp::from_micros(700_000)));
         assert_eq!(trouble.retry_at(T0.plus_seconds(1)), None);
+        trouble.clock_went_back(Timestamp::from_seconds(-3600));
+        assert_eq!(trouble.retry_at(Timestamp::from_seconds(-3600)), Some(Timestamp::from_micros(-3_599_300_000)));
+        assert_eq!(trouble.retry_at(Timestamp::from_seconds(-3599)), None);
         trouble.worked();
         assert_eq!(trouble.current(), None);
         assert_eq!(trouble.failed(T0, &error).since(T0).as_millis(), 100);

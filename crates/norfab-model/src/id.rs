@@ -1,9 +1,11 @@
 //! The identities of jobs and schedules, as the database writes them: 32 lower-case hexadecimal digits.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use uuid::{NoContext, Uuid};
+use sha2::Digest;
+use uuid::{Builder, NoContext, Uuid};
 
 use crate::Timestamp;
 use crate::jitter::digest;
@@ -14,6 +16,30 @@ use crate::jitter::digest;
 pub struct IdError {
     /// What was given, its first 300 characters.
     pub text: String,
+}
+
+thread_local! {
+    /// Where the identities of this thread come from, once it is seeded.
+    static SEED: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Makes the identities that this thread generates from now on a function of a seed, so that a program which schedules
+/// can be run again and do exactly the same: for simulations and tests. They are unique within the thread only.
+pub fn seed_ids(seed: u64) {
+    SEED.set(Some(seed));
+}
+
+fn version_7(now: Timestamp) -> Uuid {
+    let micros = now.as_micros().max(0).unsigned_abs();
+    let Some(seed) = SEED.get() else {
+        let stamp = uuid::Timestamp::from_unix(NoContext, micros / 1_000_000, (micros % 1_000_000) as u32 * 1000);
+        return Uuid::new_v7(stamp);
+    };
+    SEED.set(Some(seed.wrapping_add(1)));
+    let digest = sha2::Sha256::digest(format!("norfab-seeded-id:{seed}"));
+    let mut bytes = [0; 10];
+    bytes.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+    Builder::from_unix_timestamp_millis(micros / 1000, &bytes).into_uuid()
 }
 
 macro_rules! id {
@@ -27,9 +53,7 @@ macro_rules! id {
             /// A new identity: a version 7 UUID, which sorts by the time it was made at (to the millisecond).
             #[must_use]
             pub fn generate(now: Timestamp) -> Self {
-                let micros = now.as_micros().max(0).unsigned_abs();
-                let stamp = uuid::Timestamp::from_unix(NoContext, micros / 1_000_000, (micros % 1_000_000) as u32 * 1000);
-                Self(Uuid::new_v7(stamp).simple().to_string())
+                Self(version_7(now).simple().to_string())
             }
 
             /// Takes an identity exactly as it stands in a database or a message.
@@ -138,6 +162,23 @@ mod tests {
         assert!(early.as_str().len() == 32 && early.as_str().bytes().all(|b| b.is_ascii_hexdigit()));
         assert!(early < late && early.as_str().as_bytes()[12] == b'7');
         assert_ne!(late, JobId::generate(Timestamp::from_seconds(1_795_996_801)));
+    }
+
+    #[test]
+    fn seeded_ones_come_again() {
+        let now = Timestamp::from_seconds(1_795_996_800);
+        let three = move || {
+            seed_ids(7);
+            [JobId::generate(now), JobId::generate(now), JobId::generate(now.plus_seconds(1))]
+        };
+        let [one, two, three] = std::thread::spawn(move || {
+            assert_eq!(three(), three());
+            three()
+        })
+        .join()
+        .unwrap();
+        assert!(one != two && two < three && one.as_str().as_bytes()[12] == b'7');
+        assert_ne!(one, JobId::generate(now));
     }
 
     /// Computed apart from this code, by the recipe of the documentation in Python.

@@ -35,7 +35,7 @@ mod word;
 mod workers;
 mod zone;
 
-pub use id::{IdError, JobId, ScheduleId};
+pub use id::{IdError, JobId, ScheduleId, seed_ids};
 pub use jitter::jitter;
 pub use job::{
     Job, JobCursor, JobDetail, JobEvent, JobFilter, JobPage, JobStats, NewJob, Origin, Results, Start, UnreadableJob,

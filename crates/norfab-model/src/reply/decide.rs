@@ -157,9 +157,9 @@ impl Tries<'_> {
         }
     }
 
-    /// A 404. It is final when the worker was known to have the job. Before, its two threads may have raced, or the POST was
-    /// lost on the way: asked once more, a worker that still does not have it gets it again, unless it may not start any
-    /// more.
+    /// A 404. Its two threads may have raced, so that it may even overtake the 201, or the POST was lost on the way. Asked
+    /// once more, a worker that was known to have the job has lost it; any other gets it again, unless it may not start
+    /// any more.
     fn not_found(&self, worker: String, context: &Context) -> Change {
         let job = self.job;
         let expected = job.expected_workers().is_none_or(|names| names.contains(&worker));
@@ -170,13 +170,13 @@ impl Tries<'_> {
             return ignore(Ignored::Repeated);
         }
         let mut change = Change::default();
-        if job.workers_started.contains(&worker) {
-            let message = format!("worker {worker:?} lost the job: it had stored it, and does not know it any more");
-            fail(job, &mut change, &worker, message);
-        } else if job.status == JobStatus::Submitting {
+        if job.status == JobStatus::Submitting {
             return ignore(Ignored::NotYet);
         } else if !matches!(context, Context::Repeated(1..)) {
             change.follow_up = Some(FollowUp::AskAgain(worker));
+        } else if job.workers_started.contains(&worker) {
+            let message = format!("worker {worker:?} lost the job: it had stored it, and does not know it any more");
+            fail(job, &mut change, &worker, message);
         } else if job.is_too_late_to_start(self.now) {
             let message = format!("worker {worker:?} never had the job, and its start deadline has passed");
             fail(job, &mut change, &worker, message);
