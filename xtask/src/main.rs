@@ -8,6 +8,7 @@ mod mirror;
 mod package;
 mod peer;
 mod shell;
+mod sim;
 mod sqlx;
 mod statement;
 mod test;
@@ -29,6 +30,7 @@ cargo xtask COMMAND
   migrations release        notes the checksums of all migrations: from then on they must not change
   layers                    which crate may depend on which
   acceptance                every test that docs/acceptance.md names is there
+  sim --seeds A..B [ARGS]   the simulation of these seeds: --steps N, --store memory|sqlite
   package                   each crate that is published builds from its package alone
 ";
 
@@ -59,6 +61,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["migrations", "release"] => migrations::release()?,
         ["layers"] => layers::check()?,
         ["acceptance"] => acceptance::check()?,
+        ["sim", rest @ ..] => sim::run(rest)?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
     }
