@@ -297,7 +297,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
         let miss = due.miss.map(|at| at.saturating_add(Duration::from_micros(1)));
         let expire = due.expire.and_then(|at| self.hold.delays(at));
-        let requests = self.requests.next().filter(|_| up && !self.link.is_doubted());
+        let question = self.live.owed_since().map(|at| at.saturating_add(self.config.answer_timeout));
+        let requests = self.requests.next().into_iter().chain(question).min();
+        let requests = requests.filter(|_| up && !self.link.is_doubted());
         let occurrence = self.schedules_wake(now).await;
         let instants = [release, miss, due.expire_unsent, expire, send, poll, requests, occurrence];
         let link = [self.link.next(now), self.doubtful_at()];
@@ -320,6 +322,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
         match self.link.step(now) {
             None => {}
+        if !self.link.is_doubted() {
+            // The broker is there, so that the question was lost.
+            self.live.forget_late(now, self.config.answer_timeout);
+        }
             Some(LinkStep::Ask(id)) => {
                 let task = "show_broker_version".to_owned();
                 self.send(Request::Mmi { id, task, kwargs: Json::empty_object() }).await;
