@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::control::Command;
 use crate::event::{self, Event};
 use crate::hang;
-use crate::hold::Hold;
+use crate::hold::{Gait, Hold};
 use crate::link::{Answered, LinkMonitor, LinkStep};
 use crate::live::Live;
 use crate::requests::{Patience, Requests};
@@ -221,7 +221,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.cursors = Cursors::Unknown;
             self.next_look = now;
         }
-        self.hold.time(self.last_now, now);
+        if self.hold.time(self.last_now, now) == Gait::Leap {
+            self.requests.clock_leapt();
+        }
         self.last_now = now;
         if now >= self.next_look {
             self.look_for_foreign_changes().await;
@@ -320,12 +322,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         if self.doubtful_at().is_some_and(|at| at <= now) {
             self.link.doubt();
         }
-        match self.link.step(now) {
-            None => {}
         if !self.link.is_doubted() {
             // The broker is there, so that the question was lost.
             self.live.forget_late(now, self.config.answer_timeout);
         }
+        match self.link.step(now) {
+            None => {}
             Some(LinkStep::Ask(id)) => {
                 let task = "show_broker_version".to_owned();
                 self.send(Request::Mmi { id, task, kwargs: Json::empty_object() }).await;

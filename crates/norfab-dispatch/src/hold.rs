@@ -29,6 +29,14 @@ enum State {
     Over,
 }
 
+/// How the clock went since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gait {
+    Steady,
+    /// It leapt forward, or the machine slept.
+    Leap,
+}
+
 impl Hold {
     pub(crate) fn new() -> Self {
         Self { state: State::Unasked, asked_by: None }
@@ -38,12 +46,14 @@ impl Hold {
         self.state = State::Unasked;
     }
 
-    /// Takes a look at the clock, the last one being at `before`.
-    pub(crate) fn time(&mut self, before: Timestamp, now: Timestamp) {
-        if before != Timestamp::MIN && before.saturating_add(LEAP) < now {
-            self.asked_by = Some(before);
-            self.state = State::Unasked;
+    /// Takes a look at the clock, the last one being at `before`; tells how it went.
+    pub(crate) fn time(&mut self, before: Timestamp, now: Timestamp) -> Gait {
+        if before == Timestamp::MIN || before.saturating_add(LEAP) >= now {
+            return Gait::Steady;
         }
+        self.asked_by = Some(before);
+        self.state = State::Unasked;
+        Gait::Leap
     }
 
     pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
@@ -114,9 +124,9 @@ mod tests {
         let mut hold = Hold::new();
         hold.time(Timestamp::MIN, T0);
         hold.asked(T0);
-        hold.time(T0, after(5));
+        assert_eq!(hold.time(T0, after(5)), Gait::Steady);
         assert_eq!((hold.asked_by(), hold.overdue(after(5))), (None, Overdue::All));
-        hold.time(after(5), after(11));
+        assert_eq!(hold.time(after(5), after(11)), Gait::Leap);
         assert_eq!((hold.asked_by(), hold.overdue(after(11))), (Some(after(5)), Overdue::Unsent));
         hold.asked(after(11));
         assert_eq!((hold.asked_by(), hold.overdue(after(16))), (None, Overdue::All));

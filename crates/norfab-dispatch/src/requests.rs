@@ -240,6 +240,15 @@ impl Requests {
         jobs.iter().for_each(|job| self.settle(job));
     }
 
+    /// After a leap of the clock it is not known how long a worker was really gone: that counts from the next refusal on.
+    pub(crate) fn clock_leapt(&mut self) {
+        let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
+        for known in self.jobs.values_mut() {
+            (known.gone_since, known.elsewhere) = (None, None);
+        }
+        jobs.iter().for_each(|job| self.settle(job));
+    }
+
     /// Sets a job's timer right, and forgets the job when nothing is known of it.
     fn settle(&mut self, job: &JobId) {
         let Some(known) = self.jobs.get_mut(job) else { return };
@@ -469,6 +478,17 @@ mod tests {
         requests.follow(T0, &job(), FollowUp::Gone);
         check(&mut requests, ReplyKind::Stored { worker: "w1".into() }, Context::Unknown);
         assert_eq!((requests.next(), requests.jobs.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_leap_of_the_clock_makes_no_worker_gone_for_long() {
+        let mut requests = requests();
+        requests.follow(T0, &job(), FollowUp::Gone);
+        requests.clock_leapt();
+        assert_eq!(requests.jobs.len(), 0);
+        requests.follow(after(3600), &job(), FollowUp::Gone);
+        requests.follow(after(3629), &job(), FollowUp::Gone);
+        assert_eq!(requests.next(), None);
     }
 
     #[test]
