@@ -95,3 +95,33 @@ fn the_client_dies_between_the_post_and_the_202_and_the_worker_is_away_then() {
         ]);
     }
 }
+
+#[test]
+fn the_question_for_the_workers_is_lost() {
+    check(vec![
+        Step::Own(Op::Add(job(Task::Quick, one("w1")))),
+        Step::Pass(5000),
+        Step::Cut,
+        Step::Own(Op::Add(job(Task::Quick, Workers::Any))),
+        Step::Pass(2000),
+    ]);
+}
+
+#[test]
+fn a_leap_of_the_clock_makes_a_worker_that_went_look_long_gone() {
+    let any = || Step::Own(Op::Add(job(Task::Slow, Workers::Any)));
+    check(vec![
+        Step::Pass(5000),
+        any(),
+        any(),
+        any(),
+        Step::Pass(5),
+        Step::WorkerPauses(0),
+        Step::WorkerPauses(1),
+        Step::Pass(11_000),
+        Step::Clock(100_000),
+        Step::Pass(3000),
+        Step::WorkerResumes(0),
+        Step::WorkerResumes(1),
+    ]);
+}
