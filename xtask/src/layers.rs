@@ -36,6 +36,8 @@ const LAYERS: &[Layer] = &[
             must_not_know: &[SQL, ZEROMQ, CURVE] },
     Layer { name: "norfab-tests", may_use: &["norfab-client", "norfab-cli", "norfab-loopback"],
             must_not_know: &[] },
+    Layer { name: "norfab-sim", may_use: &["norfab-model", "norfab-store", "norfab-dispatch"],
+            must_not_know: &[SQL, ZEROMQ, CURVE] },
     Layer { name: "xtask", may_use: &[], must_not_know: &[] },
 ];
 
@@ -105,7 +107,7 @@ mod tests {
     #[track_caller]
     fn check(name: &str, dependencies: &[(&str, Value)], expected: &[&str]) {
         let others = LAYERS.iter().map(|layer| layer.name).filter(|other| *other != name);
-        let unpublished = ["xtask", "norfab-tests", "norfab-example-memory-store"];
+        let unpublished = ["xtask", "norfab-tests", "norfab-example-memory-store", "norfab-sim"];
         let publish = |name: &str| if unpublished.contains(&name) { json!([]) } else { Value::Null };
         let mut packages: Vec<Value> = others.map(|other| package(other, &publish(other), &[])).collect();
         packages.push(package(name, &publish(name), dependencies));

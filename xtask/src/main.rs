@@ -9,6 +9,7 @@ mod operations;
 mod package;
 mod peer;
 mod shell;
+mod sim;
 mod sqlx;
 mod statement;
 mod test;
@@ -31,6 +32,7 @@ cargo xtask COMMAND
   layers                    which crate may depend on which
   acceptance                every test that docs/acceptance.md names is there
   operations                every warning and error that the crates log is in docs/operations.md
+  sim --seeds A..B [ARGS]   the simulation of these seeds: --steps N, --store memory|sqlite
   package                   each crate that is published builds from its package alone
 ";
 
@@ -62,6 +64,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["layers"] => layers::check()?,
         ["acceptance"] => acceptance::check()?,
         ["operations"] => operations::check()?,
+        ["sim", rest @ ..] => sim::run(rest)?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
     }

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::control::Command;
 use crate::event::{self, Event};
 use crate::hang;
-use crate::hold::Hold;
+use crate::hold::{Gait, Hold};
 use crate::link::{Answered, LinkMonitor, LinkStep};
 use crate::live::Live;
 use crate::requests::{Patience, Requests};
@@ -229,8 +229,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.instants = Alignment::Unknown;
             self.next_look = now;
         }
-        if self.hold.time(self.last_now, now) {
-            self.requests.clock_leapt(now);
+        if self.hold.time(self.last_now, now) == Gait::Leap {
+            self.requests.clock_leapt();
             self.again.retain(|again| again.why != Resend::Elsewhere);
         }
         self.last_now = now;
@@ -339,6 +339,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     async fn look_after_link(&mut self, now: Timestamp) {
         if self.doubtful_at().is_some_and(|at| at <= now) {
             self.link.doubt();
+        }
+        if !self.link.is_doubted() {
+            // The broker is there, so that the question was lost.
+            self.live.forget_late(now, self.config.answer_timeout);
         }
         match self.link.step(now) {
             None => {}

@@ -29,6 +29,14 @@ enum State {
     Over,
 }
 
+/// How the clock went since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gait {
+    Steady,
+    /// It leapt forward, or the machine slept.
+    Leap,
+}
+
 impl Hold {
     pub(crate) fn new() -> Self {
         Self { state: State::Unasked, asked_by: None }
@@ -38,9 +46,9 @@ impl Hold {
         self.state = State::Unasked;
     }
 
-    /// Takes a look at the clock, the last one being at `before`, and tells whether it leapt. Where every pass takes as long as a leap, those that were
-    /// asked and had their time expire all the same.
-    pub(crate) fn time(&mut self, before: Timestamp, now: Timestamp) -> bool {
+    /// Takes a look at the clock, the last one being at `before`; tells how it went. Where every pass takes as long as a
+    /// leap, those that were asked and had their time expire all the same.
+    pub(crate) fn time(&mut self, before: Timestamp, now: Timestamp) -> Gait {
         let leapt = before != Timestamp::MIN && before.saturating_add(LEAP) < now;
         if matches!(self.state, State::Until(at) if at <= now) {
             self.state = State::Over;
@@ -48,7 +56,7 @@ impl Hold {
             self.asked_by = Some(before);
             self.state = State::Unasked;
         }
-        leapt
+        if leapt { Gait::Leap } else { Gait::Steady }
     }
 
     pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
@@ -119,9 +127,9 @@ mod tests {
         let mut hold = Hold::new();
         hold.time(Timestamp::MIN, T0);
         hold.asked(T0);
-        hold.time(T0, after(5));
+        assert_eq!(hold.time(T0, after(5)), Gait::Steady);
         assert_eq!((hold.asked_by(), hold.overdue(after(5))), (None, Overdue::All));
-        hold.time(after(5), after(11));
+        assert_eq!(hold.time(after(5), after(11)), Gait::Leap);
         assert_eq!((hold.asked_by(), hold.overdue(after(11))), (Some(after(5)), Overdue::Unsent));
         hold.asked(after(11));
         assert_eq!((hold.asked_by(), hold.overdue(after(16))), (None, Overdue::All));

@@ -57,6 +57,11 @@ impl Live {
         Some(Ok(()))
     }
 
+    /// Forgets a question that was not answered in time: it is lost, and another may be asked.
+    pub(crate) fn forget_late(&mut self, now: Timestamp, patience: Duration) {
+        self.asked.take_if(|(_, at)| at.saturating_add(patience) <= now);
+    }
+
     /// Forgets the workers: one that was among them is gone.
     pub(crate) fn outdated(&mut self) {
         self.workers = None;
@@ -92,5 +97,15 @@ mod tests {
         let patience = Duration::from_secs(5);
         assert!(live.is_awaited(T0.plus_seconds(4), patience) && !live.is_awaited(T0.plus_seconds(5), patience));
         assert_eq!(live.gives_up_at(patience), Some(T0.plus_seconds(5)));
+    }
+
+    #[test]
+    fn a_question_that_is_lost_is_not_waited_for_for_ever() {
+        let mut live = Live::new(Duration::from_secs(3));
+        live.asked(T0, JobId::new("q").expect("valid"));
+        live.forget_late(T0.plus_seconds(9), Duration::from_secs(10));
+        assert_eq!(live.owed_since(), Some(T0));
+        live.forget_late(T0.plus_seconds(10), Duration::from_secs(10));
+        assert_eq!(live.owed_since(), None);
     }
 }

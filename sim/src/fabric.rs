@@ -1,0 +1,587 @@
+//! The broker, the network and the workers as they behave on the real fabric, in true time: what is observed there stands
+//! in docs/nfp.md.
+
+mod worker;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use norfab_model::{Connection, Inbound, JobId, Json, Reply, ReplyKind, Request, Timestamp, Workers};
+
+pub(crate) use self::worker::{Entry, Held, Worker};
+use crate::clock::{START, SimClock};
+use crate::rng::Rng;
+use crate::script::{Noise, Numbers, WORKERS};
+use crate::violation::Journal;
+
+/// Microseconds of true time since the start.
+pub(crate) type Micros = u64;
+
+pub(crate) const MILLI: Micros = 1000;
+pub(crate) const SECOND: Micros = 1_000_000;
+
+/// What happens at an instant.
+#[derive(Debug, Clone)]
+enum Event {
+    /// The client's socket tries to connect.
+    Connect { epoch: u64 },
+    /// A request arrives at the broker.
+    AtBroker { epoch: u64, request: Request },
+    /// A message arrives at a worker's process.
+    AtWorker { worker: usize, message: Held },
+    /// One of a worker's threads takes a message.
+    InThread { worker: usize, life: u32, message: Held },
+    /// What a worker says arrives at the broker.
+    FromWorker { worker: usize, job: JobId, kind: ReplyKind },
+    /// A message arrives at the client's socket.
+    AtClient { epoch: u64, inbound: Inbound },
+    /// A task ends, or goes on.
+    Ends { worker: usize, life: u32, job: JobId },
+    /// A task asks something.
+    Asks { worker: usize, life: u32, job: JobId },
+    /// A worker says READY.
+    Registers { worker: usize, life: u32 },
+    /// The broker has not heard of a worker for its holdtime.
+    Purges { worker: usize, silence: u64 },
+}
+
+/// A way that keeps its order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Lane {
+    ToBroker,
+    ToClient,
+    ToWorker(usize),
+    Posts(usize),
+    Gets(usize),
+    FromWorker(usize),
+}
+
+/// The socket of the client.
+#[derive(Debug, Default)]
+struct Socket {
+    open: bool,
+    /// Which connection it is; what belongs to an older one is lost.
+    epoch: u64,
+    connected: bool,
+    /// The client has been told so.
+    told: bool,
+    /// Another client has its name.
+    stolen: bool,
+    /// Questions that wait for a connection.
+    waiting: Vec<Request>,
+    inbox: VecDeque<Inbound>,
+    /// Questions that are open: each is answered once.
+    questions: BTreeSet<JobId>,
+}
+
+/// A POST that left the client.
+#[derive(Debug, Clone)]
+pub(crate) struct Sent {
+    pub(crate) job: JobId,
+    /// What the client's clock showed.
+    pub(crate) shown: Timestamp,
+}
+
+/// One start of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Execution {
+    pub(crate) worker: usize,
+    pub(crate) at: Micros,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    rng: Rng,
+    noise: Noise,
+    numbers: Numbers,
+    clock: SimClock,
+    journal: Journal,
+    queue: BTreeMap<(Micros, u64), Event>,
+    number: u64,
+    lanes: HashMap<Lane, Micros>,
+    broker_up: bool,
+    cut: bool,
+    /// The broker's workers, and since when it has not heard of them.
+    registered: BTreeMap<usize, Option<u64>>,
+    silences: u64,
+    pub(crate) workers: Vec<Worker>,
+    socket: Socket,
+    full: u32,
+    /// POSTs that left the client since this was last taken.
+    pub(crate) sent: Vec<Sent>,
+    /// How many POSTs of each job left the client.
+    pub(crate) posts: BTreeMap<JobId, u32>,
+    pub(crate) executions: BTreeMap<JobId, Vec<Execution>>,
+    /// Since when the broker has refused everything about a job, as the client knows.
+    refused_since: BTreeMap<JobId, Micros>,
+    /// The same when its last POST left.
+    patience: BTreeMap<JobId, (Micros, Option<Micros>)>,
+    /// Messages that the client got or sent.
+    pub(crate) messages: u64,
+}
+
+/// The fabric, shared by the world and the client's socket.
+#[derive(Debug, Clone)]
+pub(crate) struct Fabric(Arc<Mutex<State>>);
+
+impl Fabric {
+    pub(crate) fn new(seed: u64, noise: Noise, numbers: Numbers, clock: SimClock, journal: Journal) -> Self {
+        let workers = WORKERS.map(|(name, _)| Worker::new(name));
+        Self(Arc::new(Mutex::new(State {
+            rng: Rng::new(seed ^ 0xfab),
+            noise,
+            numbers,
+            clock,
+            journal,
+            queue: BTreeMap::new(),
+            number: 0,
+            lanes: HashMap::new(),
+            broker_up: true,
+            cut: false,
+            registered: (0..WORKERS.len()).map(|worker| (worker, None)).collect(),
+            silences: 0,
+            workers: workers.to_vec(),
+            socket: Socket::default(),
+            full: 0,
+            sent: Vec::new(),
+            posts: BTreeMap::new(),
+            executions: BTreeMap::new(),
+            refused_since: BTreeMap::new(),
+            patience: BTreeMap::new(),
+            messages: 0,
+        })))
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nobody panics with it")
+    }
+}
+
+impl State {
+    pub(crate) fn now(&self) -> Micros {
+        self.clock.truth().since(START).as_micros() as Micros
+    }
+
+    /// When something happens next.
+    pub(crate) fn next(&self) -> Option<Micros> {
+        self.queue.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Lets everything happen whose time has come.
+    pub(crate) fn happen(&mut self) {
+        let now = self.now();
+        while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= now) {
+            let event = entry.remove();
+            self.on(event);
+        }
+    }
+
+    fn note(&self, line: impl FnOnce() -> String) {
+        self.journal.note(self.clock.truth(), line);
+    }
+
+    fn at(&mut self, at: Micros, event: Event) {
+        self.number += 1;
+        self.queue.insert((at, self.number), event);
+    }
+
+    /// A delay of the network.
+    fn delay(&mut self) -> Micros {
+        let slow = self.noise.slow && self.rng.per_mille(15);
+        if slow { self.rng.between(SECOND / 2, 14 * SECOND) } else { self.rng.between(100, 8 * MILLI) }
+    }
+
+    /// Sends along a lane: later than what went before on it.
+    fn along(&mut self, lane: Lane, delay: Micros, event: Event) {
+        let at = (self.now() + delay).max(self.lanes.get(&lane).map_or(0, |last| last + 1));
+        self.lanes.insert(lane, at);
+        self.at(at, event);
+    }
+
+    fn lost(&mut self) -> bool {
+        self.noise.loss && self.rng.per_mille(12)
+    }
+
+    fn on(&mut self, event: Event) {
+        match event {
+            Event::Connect { epoch } => self.connect(epoch),
+            Event::AtBroker { epoch, request } => {
+                let here = self.broker_up && !self.cut && !self.socket.stolen && self.is_connected(epoch);
+                if here && !self.lost() {
+                    self.at_broker(request);
+                }
+            }
+            Event::AtWorker { worker, message } => self.at_worker(worker, message),
+            Event::InThread { worker, life, message } => self.in_thread(worker, life, message),
+            Event::FromWorker { worker, job, kind } => {
+                if self.broker_up && self.registered.contains_key(&worker) {
+                    self.say(Inbound::Reply(Reply::new(job.clone(), kind.clone())));
+                    if self.noise.double && self.rng.per_mille(20) {
+                        self.say(Inbound::Reply(Reply::new(job, kind)));
+                    }
+                }
+            }
+            Event::AtClient { epoch, inbound } => self.at_client(epoch, inbound),
+            Event::Ends { worker, life, job } => self.task_ends(worker, life, &job),
+            Event::Asks { worker, life, job } => self.task_asks(worker, life, &job),
+            Event::Registers { worker, life } => {
+                if self.broker_up && self.workers[worker].runs(life) {
+                    self.registered.insert(worker, None);
+                }
+            }
+            Event::Purges { worker, silence } => {
+                if self.registered.get(&worker) == Some(&Some(silence)) {
+                    self.note(|| format!("broker drops {}", WORKERS[worker].0));
+                    self.registered.remove(&worker);
+                }
+            }
+        }
+    }
+
+    fn is_connected(&self, epoch: u64) -> bool {
+        self.socket.open && self.socket.connected && self.socket.epoch == epoch
+    }
+
+    // The client's socket.
+
+    /// A new process opens its socket.
+    pub(crate) fn open(&mut self) {
+        let epoch = self.socket.epoch + 1;
+        self.socket = Socket { open: true, epoch, ..Socket::default() };
+        self.connect_soon();
+    }
+
+    /// The process is gone, and its socket with it.
+    pub(crate) fn close(&mut self) {
+        self.socket = Socket { epoch: self.socket.epoch + 1, ..Socket::default() };
+    }
+
+    fn connect_soon(&mut self) {
+        let delay = self.rng.between(5 * MILLI, 700 * MILLI);
+        let epoch = self.socket.epoch;
+        let at = self.now() + delay;
+        self.at(at, Event::Connect { epoch });
+    }
+
+    fn connect(&mut self, epoch: u64) {
+        if self.broker_up && !self.cut && self.socket.open && !self.socket.connected && self.socket.epoch == epoch {
+            self.socket.connected = true;
+            self.socket.inbox.push_back(Inbound::Connection(Connection::Connected));
+        }
+    }
+
+    /// The connection ends; the socket makes a new one.
+    fn disconnect(&mut self) {
+        if !self.socket.open {
+            return;
+        }
+        let was = self.socket.connected;
+        self.socket.epoch += 1;
+        (self.socket.connected, self.socket.stolen) = (false, false);
+        if was {
+            self.socket.inbox.push_back(Inbound::Connection(Connection::Lost("the connection broke".into())));
+        }
+        self.connect_soon();
+    }
+
+    pub(crate) fn renew(&mut self) {
+        self.note(|| "client makes a new connection".into());
+        self.socket.told = false;
+        self.disconnect();
+    }
+
+    /// Takes a request of the client; false when there is no room.
+    pub(crate) fn take(&mut self, request: Request) -> bool {
+        if matches!(request, Request::Post(_)) && self.full > 0 {
+            self.full -= 1;
+            return false;
+        }
+        self.messages += 1;
+        match &request {
+            Request::Post(post) => {
+                let (job, shown) = (post.job.clone(), self.clock.shown());
+                let since = self.refused_since.get(&job).copied();
+                self.note(|| format!("> POST {} to {}", short(&job), post.target));
+                self.patience.insert(job.clone(), (self.now(), since));
+                *self.posts.entry(job.clone()).or_default() += 1;
+                self.sent.push(Sent { job, shown });
+            }
+            Request::Get(poll) => self.note(|| format!("> GET  {} to {}", short(&poll.job), poll.target)),
+            Request::Put { job, worker, .. } => self.note(|| format!("> PUT  {} to {worker}", short(job))),
+            Request::Mmi { id, task, .. } => {
+                self.socket.questions.insert(id.clone());
+                self.note(|| format!("> MMI  {task}"));
+                if !self.socket.told {
+                    self.socket.waiting.push(request);
+                    return true;
+                }
+            }
+        }
+        if self.socket.told && self.socket.connected {
+            self.leave(request);
+        }
+        true
+    }
+
+    fn leave(&mut self, request: Request) {
+        let (delay, epoch) = (self.delay(), self.socket.epoch);
+        self.along(Lane::ToBroker, delay, Event::AtBroker { epoch, request });
+    }
+
+    /// What has arrived for the client.
+    pub(crate) fn receive(&mut self, limit: usize) -> Vec<Inbound> {
+        let count = limit.max(1).min(self.socket.inbox.len());
+        let batch: Vec<Inbound> = self.socket.inbox.drain(..count).collect();
+        for inbound in &batch {
+            self.messages += 1;
+            self.note(|| format!("< {}", shown(inbound)));
+            match inbound {
+                Inbound::Connection(Connection::Connected) => {
+                    self.socket.told = true;
+                    for request in std::mem::take(&mut self.socket.waiting) {
+                        self.leave(request);
+                    }
+                }
+                Inbound::Connection(_) => self.socket.told = false,
+                Inbound::Reply(reply) => self.notice_patience(reply),
+                _ => {}
+            }
+        }
+        batch
+    }
+
+    fn notice_patience(&mut self, reply: &Reply) {
+        match &reply.kind {
+            ReplyKind::Refused { .. } => {
+                let now = self.now();
+                self.refused_since.entry(reply.job.clone()).or_insert(now);
+            }
+            _ => {
+                self.refused_since.remove(&reply.job);
+            }
+        }
+    }
+
+    fn say(&mut self, inbound: Inbound) {
+        if self.socket.connected && !self.socket.stolen && !self.cut && !self.lost() {
+            let (delay, epoch) = (self.delay(), self.socket.epoch);
+            self.along(Lane::ToClient, delay, Event::AtClient { epoch, inbound });
+        }
+    }
+
+    fn at_client(&mut self, epoch: u64, inbound: Inbound) {
+        if !self.is_connected(epoch) || self.socket.stolen || self.cut {
+            return;
+        }
+        if let Inbound::Mmi { id, .. } = &inbound
+            && !self.socket.questions.remove(id)
+        {
+            return;
+        }
+        self.socket.inbox.push_back(inbound);
+    }
+
+    // The broker.
+
+    fn at_broker(&mut self, request: Request) {
+        match request {
+            Request::Mmi { id, task, .. } => {
+                let answer = if task == "show_workers" { self.list() } else { Json::from(serde_json::json!([{}])) };
+                self.say(Inbound::Mmi { id, answer });
+            }
+            Request::Post(post) => {
+                let message = |job| Held::Post { job, task: post.task.clone() };
+                self.route(&post.job, &post.service, &post.target, message);
+            }
+            Request::Get(poll) => self.route(&poll.job, &poll.service, &poll.target, |job| Held::Get { job }),
+            Request::Put { job, worker, answer, .. } => {
+                if let Some(worker) = self.registered.keys().find(|of| WORKERS[**of].0 == worker).copied() {
+                    let message = Held::Put { job, answer };
+                    let delay = self.delay();
+                    self.along(Lane::ToWorker(worker), delay, Event::AtWorker { worker, message });
+                }
+            }
+        }
+    }
+
+    fn list(&self) -> Json {
+        let entry = |worker: &usize| {
+            let (name, service) = WORKERS[*worker];
+            serde_json::json!({ "name": name, "service": service, "status": "alive" })
+        };
+        Json::from(serde_json::Value::Array(self.registered.keys().map(entry).collect()))
+    }
+
+    fn route(&mut self, job: &JobId, service: &str, target: &Workers, message: impl Fn(JobId) -> Held) {
+        let of_service = |worker: &&usize| service == "all" || WORKERS[**worker].1 == service;
+        let workers: Vec<usize> = match target {
+            Workers::All => self.registered.keys().filter(of_service).copied().collect(),
+            Workers::Any => {
+                let all: Vec<usize> = self.registered.keys().filter(of_service).copied().collect();
+                if all.is_empty() { all } else { vec![self.rng.pick(&all)] }
+            }
+            named => {
+                let names = named.names().unwrap_or_default();
+                let known = |worker: &&usize| names.iter().any(|name| name == WORKERS[**worker].0);
+                self.registered.keys().filter(known).copied().collect()
+            }
+        };
+        let kind = if workers.is_empty() {
+            ReplyKind::Refused { errors: vec!["the broker failed to target workers".into()] }
+        } else {
+            ReplyKind::Accepted { workers: workers.iter().map(|worker| WORKERS[*worker].0.to_owned()).collect() }
+        };
+        self.say(Inbound::Reply(Reply::new(job.clone(), kind)));
+        for worker in workers {
+            let delay = self.delay();
+            let message = message(job.clone());
+            self.along(Lane::ToWorker(worker), delay, Event::AtWorker { worker, message });
+        }
+    }
+
+    // What the script does.
+
+    pub(crate) fn broker_dies(&mut self) {
+        if self.broker_up {
+            self.broker_up = false;
+            self.registered.clear();
+            if !self.cut {
+                self.disconnect();
+            }
+        }
+    }
+
+    pub(crate) fn broker_starts(&mut self) {
+        if !self.broker_up {
+            self.broker_up = true;
+            self.connect_soon();
+            for worker in 0..self.workers.len() {
+                if self.workers[worker].is_running() {
+                    self.register_within(worker, self.numbers.holdtime * MILLI);
+                }
+            }
+        }
+    }
+
+    fn register_within(&mut self, worker: usize, span: Micros) {
+        let at = self.now() + self.rng.between(MILLI, span);
+        let life = self.workers[worker].life;
+        self.at(at, Event::Registers { worker, life });
+    }
+
+    /// The broker hears no more of a worker.
+    fn falls_silent(&mut self, worker: usize) {
+        self.silences += 1;
+        let silence = self.silences;
+        if let Some(since) = self.registered.get_mut(&worker) {
+            *since = Some(silence);
+            let at = self.now() + self.numbers.holdtime * MILLI;
+            self.at(at, Event::Purges { worker, silence });
+        }
+    }
+
+    pub(crate) fn worker_dies(&mut self, worker: usize) {
+        if self.workers[worker].dies() {
+            self.falls_silent(worker);
+        }
+    }
+
+    pub(crate) fn worker_starts(&mut self, worker: usize) {
+        if self.workers[worker].starts() {
+            self.register_within(worker, SECOND);
+        }
+    }
+
+    pub(crate) fn worker_pauses(&mut self, worker: usize) {
+        if self.workers[worker].pauses() {
+            self.falls_silent(worker);
+        }
+    }
+
+    pub(crate) fn worker_resumes(&mut self, worker: usize) {
+        if let Some(held) = self.workers[worker].resumes() {
+            self.register_within(worker, SECOND);
+            for message in held {
+                self.hand_over(worker, message);
+            }
+        }
+    }
+
+    pub(crate) fn connection_breaks(&mut self) {
+        if self.socket.connected {
+            self.disconnect();
+        }
+    }
+
+    pub(crate) fn cut(&mut self) {
+        self.cut = true;
+    }
+
+    pub(crate) fn mend(&mut self) {
+        if std::mem::take(&mut self.cut) {
+            if self.rng.per_mille(500) || !self.broker_up {
+                self.disconnect();
+            } else {
+                self.connect_soon();
+            }
+        }
+    }
+
+    pub(crate) fn steal(&mut self) {
+        self.socket.stolen = self.socket.connected;
+    }
+
+    pub(crate) fn fill(&mut self, posts: u32) {
+        self.full = posts;
+    }
+
+    /// Everything works from now on.
+    pub(crate) fn heal(&mut self) {
+        self.noise = Noise { loss: false, double: false, slow: false, race: false };
+        self.full = 0;
+        self.mend();
+        self.broker_starts();
+        if self.socket.stolen {
+            // The other client is gone; whoever notices makes a new connection.
+            self.note(|| "the thief is gone".into());
+        }
+        for worker in 0..self.workers.len() {
+            self.worker_resumes(worker);
+            self.worker_starts(worker);
+        }
+    }
+
+    /// Whether a second worker may have a job: when the POST left by which it got it, the broker had refused all that was
+    /// asked of the first for so long.
+    pub(crate) fn was_gone(&self, job: &JobId, seconds: u64) -> bool {
+        let Some((posted, Some(since))) = self.patience.get(job) else { return false };
+        posted.saturating_sub(*since) >= seconds * SECOND
+    }
+}
+
+/// The end of an identity, which differs from job to job.
+pub(crate) fn short(job: &JobId) -> String {
+    let text = job.as_str();
+    text.get(text.len().saturating_sub(6)..).unwrap_or(text).to_owned()
+}
+
+fn shown(inbound: &Inbound) -> String {
+    match inbound {
+        Inbound::Reply(reply) => {
+            let job = short(&reply.job);
+            match &reply.kind {
+                ReplyKind::Accepted { workers } => format!("202 {job} {}", workers.join(",")),
+                ReplyKind::Refused { .. } => format!("400 {job}"),
+                ReplyKind::Stored { worker } => format!("201 {job} {worker}"),
+                ReplyKind::Pending { worker } => format!("300 {job} {worker}"),
+                ReplyKind::WaitingInput { worker, .. } => format!("102 {job} {worker}"),
+                ReplyKind::Result { worker, .. } => format!("200 {job} {worker}"),
+                ReplyKind::NotFound { worker } => format!("404 {job} {worker}"),
+                ReplyKind::Event(event) => format!("event {job} {} {}", event.worker, event.message),
+            }
+        }
+        Inbound::Mmi { .. } => "MMI".into(),
+        Inbound::Connection(connection) => format!("{connection:?}"),
+        Inbound::Stray(what) => format!("stray {what}"),
+    }
+}

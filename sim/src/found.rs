@@ -1,0 +1,127 @@
+//! The shortest scripts of what the simulation found: each broke a rule once.
+
+use norfab_model::Workers;
+
+use crate::gate::{Charge, Place};
+use crate::script::{NewOp, Noise, Numbers, Op, Rule, Script, Step, Task};
+use crate::{Keep, Kind, play};
+
+const NUMBERS: Numbers =
+    Numbers { holdtime: 6000, gone: 30, window: 500, catch_up: 100, poll_batch: 500, reply_batch: 1000, watch: 500 };
+
+#[track_caller]
+fn check(steps: Vec<Step>) {
+    let noise = Noise { loss: false, double: false, slow: false, race: false };
+    let script = Script { seed: 1, noise, numbers: NUMBERS, steps: steps.into_iter().enumerate().collect() };
+    for kind in [Kind::Memory, Kind::Sqlite] {
+        let outcome = play(kind, &script, Keep::Lines);
+        assert_eq!(outcome.violation, None, "{kind:?}\n{script}{}", outcome.lines.join("\n"));
+    }
+}
+
+fn job(task: Task, workers: Workers) -> NewOp {
+    NewOp { task, workers, timeout: 180, at: None }
+}
+
+fn one(name: &str) -> Workers {
+    Workers::One(name.to_owned())
+}
+
+fn fails(place: Place, times: u32) -> Charge {
+    Charge::Fail { place, times, what: "the disk is full" }
+}
+
+#[test]
+fn the_clock_leaps_while_the_link_is_down_and_goes_back() {
+    check(vec![
+        Step::Own(Op::Add(job(Task::Slow, one("w2")))),
+        Step::Pass(2000),
+        Step::BrokerDies,
+        Step::Pass(2000),
+        Step::Clock(60_000),
+        Step::Pass(100),
+        Step::Clock(-600_000),
+        Step::BrokerStarts,
+        Step::Pass(10_000),
+    ]);
+}
+
+#[test]
+fn the_clock_goes_back_while_the_store_fails() {
+    for calls in 0..8 {
+        check(vec![
+            Step::Pass(5000),
+            Step::Arm(calls, fails(Place::Before, 4)),
+            Step::Own(Op::Add(NewOp { at: Some((30, None)), ..job(Task::Quick, one("w1")) })),
+            Step::Clock(-7_200_000),
+            Step::Own(Op::Create(Rule {
+                job: job(Task::Quick, Workers::Any),
+                interval: 20,
+                jitter: 0,
+                grace: None,
+                coalesce: 0,
+                instances: None,
+                start: None,
+                end: None,
+                paused: false,
+            })),
+        ]);
+    }
+}
+
+#[test]
+fn a_claim_is_committed_and_reported_as_failed() {
+    for calls in 0..8 {
+        check(vec![
+            Step::Pass(5000),
+            Step::Arm(calls, fails(Place::After, 1)),
+            Step::Own(Op::Add(job(Task::Quick, one("w1")))),
+            Step::Pass(40_000),
+        ]);
+    }
+}
+
+#[test]
+fn the_client_dies_between_the_post_and_the_202_and_the_worker_is_away_then() {
+    for calls in 0..10 {
+        check(vec![
+            Step::Pass(5000),
+            Step::Arm(calls, Charge::Crash(Place::After)),
+            Step::Own(Op::Add(job(Task::Quick, Workers::List(vec!["w1".into(), "w3".into()])))),
+            Step::WorkerPauses(0),
+            Step::Pass(10_000),
+            Step::Start,
+            Step::Pass(5000),
+        ]);
+    }
+}
+
+#[test]
+fn the_question_for_the_workers_is_lost() {
+    check(vec![
+        Step::Own(Op::Add(job(Task::Quick, one("w1")))),
+        Step::Pass(5000),
+        Step::Cut,
+        Step::Own(Op::Add(job(Task::Quick, Workers::Any))),
+        Step::Pass(2000),
+    ]);
+}
+
+#[test]
+fn a_leap_of_the_clock_makes_a_worker_that_went_look_long_gone() {
+    let any = || Step::Own(Op::Add(job(Task::Slow, Workers::Any)));
+    check(vec![
+        Step::Pass(5000),
+        any(),
+        any(),
+        any(),
+        Step::Pass(5),
+        Step::WorkerPauses(0),
+        Step::WorkerPauses(1),
+        Step::Pass(11_000),
+        Step::Clock(100_000),
+        Step::Pass(3000),
+        Step::WorkerResumes(0),
+        Step::WorkerResumes(1),
+    ]);
+}

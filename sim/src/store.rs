@@ -1,0 +1,149 @@
+//! A store that fails when it is told to, at whose calls the client may die, and into which others break.
+
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+
+use norfab_model::{
+    AppliedReplies, Claim, Claimed, InputAnswer, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Limits,
+    Link, LiveWorkers, Managed, Materialize, Materialized, NextDue, Overdue, Overlap, Poll as Ask, Realigned,
+    Recovered, Released, Reply, RetryPolicy, RunNow, Schedule, ScheduleDetail, ScheduleError, ScheduleFilter,
+    ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleView, Scope, SendAgain, SentAgain,
+    Store, StoreError, StoredAnswer, SwitchedOff, Timestamp, ValidJob, ValidSchedule,
+};
+
+use crate::gate::{Fate, Gate, Place, storage};
+use crate::ledger::{Call, Ledger};
+use crate::script::Op;
+
+/// Carries out what somebody else does in the middle of things.
+pub(crate) type Interloper = Arc<dyn Fn(Op) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// A store in the simulation.
+pub(crate) struct SimStore<S> {
+    inner: Arc<S>,
+    ledger: Ledger,
+    /// None: nothing goes wrong with it.
+    trouble: Option<(Gate, Interloper)>,
+}
+
+impl<S> SimStore<S> {
+    /// One with which all goes well.
+    pub(crate) fn sound(inner: Arc<S>, ledger: Ledger) -> Self {
+        Self { inner, ledger, trouble: None }
+    }
+
+    pub(crate) fn troubled(inner: Arc<S>, ledger: Ledger, gate: Gate, interloper: Interloper) -> Self {
+        Self { inner, ledger, trouble: Some((gate, interloper)) }
+    }
+
+    async fn call<T, E: From<StoreError>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let Some((gate, interloper)) = &self.trouble else { return work.await };
+        let _inside = gate.enter();
+        let (ops, fate) = gate.store_call();
+        for op in ops {
+            interloper(op).await;
+        }
+        match fate {
+            Fate::Pass => work.await,
+            Fate::Fail(Place::After, what) => work.await.and(Err(storage(what).into())),
+            Fate::Fail(_, what) => Err(storage(what).into()),
+            Fate::Crash(place) => {
+                match place {
+                    Place::Before => {}
+                    Place::Inside => {
+                        let mut work = pin!(work);
+                        std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context).map(|_| ())))
+                            .await
+                            .is_ready();
+                    }
+                    Place::After => drop(work.await),
+                }
+                gate.crash();
+                pending().await
+            }
+        }
+    }
+}
+
+macro_rules! pass_on {
+    ($($name:ident($($arg:ident: $of:ty),*) -> $out:ty;)+) => {
+        $(async fn $name(&self $(, $arg: $of)*) -> $out {
+            self.call(self.inner.$name($($arg),*)).await
+        })+
+    };
+}
+
+macro_rules! watch {
+    ($($name:ident($($arg:ident: $of:ty),*) -> $out:ty as $call:expr;)+) => {
+        $(async fn $name(&self $(, $arg: $of)*) -> $out {
+            self.call(self.ledger.watch(&*self.inner, $call, self.inner.$name($($arg),*))).await
+        })+
+    };
+}
+
+impl<S: Store + ScheduleStore> Store for SimStore<S> {
+    pass_on! {
+        job_add(now: Timestamp, job: &ValidJob) -> Result<Job, StoreError>;
+        job_find(id: &JobId) -> Result<Option<Job>, StoreError>;
+        job_detail(id: &JobId) -> Result<Option<JobDetail>, StoreError>;
+        job_list(filter: &JobFilter) -> Result<JobPage, StoreError>;
+        job_cancel(now: Timestamp, id: &JobId) -> Result<Job, StoreError>;
+        job_reschedule(now: Timestamp, id: &JobId, scheduled_for: Timestamp) -> Result<Job, StoreError>;
+        job_release_due(now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError>;
+        job_expire_due(now: Timestamp, scope: &Scope, overdue: Overdue) -> Result<Vec<Job>, StoreError>;
+        job_claim(claim: Claim<'_>) -> Result<Claimed, StoreError>;
+        job_send_again(now: Timestamp, jobs: Vec<SendAgain>, live: Option<&LiveWorkers>) -> Result<SentAgain, StoreError>;
+        job_take_polls(now: Timestamp, scope: &Scope, before: Timestamp, limit: u32) -> Result<Vec<Ask>, StoreError>;
+        job_apply(now: Timestamp, policy: RetryPolicy, replies: Vec<Reply>) -> Result<AppliedReplies, StoreError>;
+        job_recover(now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError>;
+        job_realign(now: Timestamp) -> Result<u64, StoreError>;
+        job_give_up(now: Timestamp, ids: &[JobId], reason: &str) -> Result<Vec<Job>, StoreError>;
+        job_unclaim(now: Timestamp, ids: &[JobId]) -> Result<(), StoreError>;
+        answer_add(now: Timestamp, job: &JobId, worker: &str, answer: &InputAnswer) -> Result<(), StoreError>;
+        answer_take(scope: &Scope, limit: u32) -> Result<Vec<StoredAnswer>, StoreError>;
+        job_next_due(scope: &Scope) -> Result<NextDue, StoreError>;
+        job_unfinished() -> Result<Vec<Job>, StoreError>;
+        event_list(job: &JobId, after: i64, limit: u32) -> Result<Vec<JobEvent>, StoreError>;
+        stats() -> Result<JobStats, StoreError>;
+        change_mark() -> Result<i64, StoreError>;
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}
+
+impl<S: Store + ScheduleStore> ScheduleStore for SimStore<S> {
+    pass_on! {
+        schedule_find(key: &ScheduleKey) -> Result<Option<ScheduleView>, ScheduleError>;
+        schedule_detail(key: &ScheduleKey) -> Result<Option<ScheduleDetail>, ScheduleError>;
+        schedule_list(filter: &ScheduleFilter) -> Result<SchedulePage, ScheduleError>;
+        schedule_next_due() -> Result<Option<Timestamp>, ScheduleError>;
+    }
+
+    watch! {
+        schedule_add(schedule: &ValidSchedule) -> Result<Schedule, ScheduleError> as Call::Add;
+        schedule_pause(now: Timestamp, id: &ScheduleId) -> Result<Managed, ScheduleError> as Call::Switch(id.clone());
+        schedule_resume(now: Timestamp, id: &ScheduleId, limits: &Limits) -> Result<Managed, ScheduleError>
+            as Call::Resume(now, id.clone());
+        schedule_update(now: Timestamp, id: &ScheduleId, patch: &SchedulePatch, limits: &Limits)
+            -> Result<Managed, ScheduleError> as Call::Update(now, id.clone());
+        schedule_run_now(now: Timestamp, id: &ScheduleId, overlap: Overlap, limits: &Limits)
+            -> Result<RunNow, ScheduleError> as Call::RunNow(id.clone());
+        schedule_realign(now: Timestamp) -> Result<Vec<Realigned>, ScheduleError> as Call::Realign(now);
+    }
+
+    async fn schedule_disable(&self, now: Timestamp, key: &ScheduleKey) -> Result<SwitchedOff, ScheduleError> {
+        self.call(self.ledger.watch(&*self.inner, Call::of(key), self.inner.schedule_disable(now, key))).await
+    }
+
+    async fn schedule_delete(&self, now: Timestamp, key: &ScheduleKey) -> Result<SwitchedOff, ScheduleError> {
+        self.call(self.ledger.watch(&*self.inner, Call::of(key), self.inner.schedule_delete(now, key))).await
+    }
+
+    async fn schedule_materialize_due(&self, request: Materialize<'_>) -> Result<Materialized, ScheduleError> {
+        self.call(self.ledger.materialize(&*self.inner, request)).await
+    }
+}

@@ -1,0 +1,43 @@
+//! Many seeds break no rule, on both stores, and a script plays the same again.
+
+use norfab_sim::{Keep, Kind, play};
+
+#[track_caller]
+fn check(kind: Kind, seeds: std::ops::Range<u64>, steps: usize) {
+    for seed in seeds {
+        let outcome = play(kind, &kind.script(seed, steps), Keep::Hash);
+        if let Some(violation) = outcome.violation {
+            panic!("cargo xtask sim --seeds {seed} --steps {steps} shows how it comes to this: {violation}");
+        }
+    }
+}
+
+#[test]
+fn memory_0_to_150() {
+    check(Kind::Memory, 0..150, 40);
+}
+
+#[test]
+fn memory_150_to_300() {
+    check(Kind::Memory, 150..300, 40);
+}
+
+#[test]
+fn sqlite_0_to_10() {
+    check(Kind::Sqlite, 0..10, 25);
+}
+
+#[test]
+fn sqlite_10_to_20() {
+    check(Kind::Sqlite, 10..20, 25);
+}
+
+#[test]
+fn a_script_plays_the_same_again() {
+    for seed in 0..10 {
+        let script = Kind::Memory.script(seed, 60);
+        let (one, two) = (play(Kind::Memory, &script, Keep::Lines), play(Kind::Memory, &script, Keep::Lines));
+        assert_eq!(one.lines, two.lines, "seed {seed}");
+        assert!(one.hash == two.hash && one.lines.len() > 50, "seed {seed}");
+    }
+}
