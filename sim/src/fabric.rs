@@ -114,8 +114,8 @@ pub(crate) struct State {
     pub(crate) executions: BTreeMap<JobId, Vec<Execution>>,
     /// Since when the broker has refused everything about a job, as the client knows.
     refused_since: BTreeMap<JobId, Micros>,
-    /// The same when its last POST left.
-    patience: BTreeMap<JobId, (Micros, Option<Micros>)>,
+    /// For how long that was when a POST of it was to leave, at the most.
+    patience: BTreeMap<JobId, Micros>,
     /// Messages that the client got or sent.
     pub(crate) messages: u64,
 }
@@ -292,17 +292,21 @@ impl State {
 
     /// Takes a request of the client; false when there is no room.
     pub(crate) fn take(&mut self, request: Request) -> bool {
-        if matches!(request, Request::Post(_)) && self.full > 0 {
-            self.full -= 1;
-            return false;
+        if let Request::Post(post) = &request {
+            let since = self.refused_since.get(&post.job).copied().unwrap_or(self.now());
+            let waited = self.now().saturating_sub(since);
+            let most = self.patience.entry(post.job.clone()).or_default();
+            *most = waited.max(*most);
+            if self.full > 0 {
+                self.full -= 1;
+                return false;
+            }
         }
         self.messages += 1;
         match &request {
             Request::Post(post) => {
                 let (job, shown) = (post.job.clone(), self.clock.shown());
-                let since = self.refused_since.get(&job).copied();
                 self.note(|| format!("> POST {} to {}", short(&job), post.target));
-                self.patience.insert(job.clone(), (self.now(), since));
                 *self.posts.entry(job.clone()).or_default() += 1;
                 self.sent.push(Sent { job, shown });
             }
@@ -551,11 +555,10 @@ impl State {
         }
     }
 
-    /// Whether a second worker may have a job: when the POST left by which it got it, the broker had refused all that was
-    /// asked of the first for so long.
+    /// Whether a second worker may have a job: when it was to be sent there, the broker had refused all that was asked of the
+    /// first for so long.
     pub(crate) fn was_gone(&self, job: &JobId, seconds: u64) -> bool {
-        let Some((posted, Some(since))) = self.patience.get(job) else { return false };
-        posted.saturating_sub(*since) >= seconds * SECOND
+        self.patience.get(job).is_some_and(|waited| *waited >= seconds * SECOND)
     }
 }
 
