@@ -5,6 +5,7 @@ mod ci;
 mod layers;
 mod migrations;
 mod mirror;
+mod oracle;
 mod package;
 mod peer;
 mod shell;
@@ -29,6 +30,7 @@ cargo xtask COMMAND
   migrations release        notes the checksums of all migrations: from then on they must not change
   layers                    which crate may depend on which
   acceptance                every test that docs/acceptance.md names is there
+  oracle                    compares triggers and zones with a walk by the minute and with Python's zoneinfo (minutes)
   package                   each crate that is published builds from its package alone
 ";
 
@@ -59,6 +61,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["migrations", "release"] => migrations::release()?,
         ["layers"] => layers::check()?,
         ["acceptance"] => acceptance::check()?,
+        ["oracle"] => oracle::run()?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
     }
