@@ -224,4 +224,50 @@ mod tests {
         check(allow().max_instances(2).coalesce(Coalesce::All), &[]);
         check(every("1s").coalesce(Coalesce::All).grace(1).max_instances(9), &["all", "grace", "timeout", "FORBID"]);
     }
+
+    fn cron(expression: &str, zone: &str) -> NewSchedule {
+        let cron = crate::Cron::new(expression).expect(expression);
+        NewSchedule::new("nornir", "cli", cron).timezone(zone).timeout(1)
+    }
+
+    /// Saved on 2026-11-30.
+    #[test]
+    fn warned_about_rules_by_the_clock() {
+        check(cron("0 3 * * *", "UTC"), &[]);
+        check(cron("0 3 * * *", "America/New_York"), &[]);
+        check(
+            cron("0 0 13 * 5", "UTC"),
+            &[
+                "both day fields are restricted, and a day need match only one of them: it runs on the 13th or on Fridays at 00:00",
+            ],
+        );
+        check(
+            cron("*/7 * * * *", "UTC"),
+            &["the step of 7 in the minute field does not come out even: after 56 it begins anew with 0"],
+        );
+        check(cron("0 0 29 2 *", "UTC"), &["it runs on 2028-02-29 and then not before 2032-02-29"]);
+        check(cron("0 0 1 1 *", "UTC"), &[]);
+        check(cron("0 0 1 1 *", "UTC").end_at(crate::schedule::tests::noon(60 * 86_400)), &[]);
+        check(cron("* * * * *", "UTC").timeout(60), &[]);
+        check(cron("* * * * *", "UTC").timeout(61), &["the interval of 60 s is shorter than the timeout of 61 s"]);
+    }
+
+    #[test]
+    fn warned_about_clock_changes_of_the_coming_year() {
+        let gap =
+            "on 2027-03-14 02:30 is left out when the clocks go forward from 02:00 to 03:00: it runs at 03:00 then";
+        check(cron("30 2 * * *", "America/New_York"), &[gap]);
+        let fold = "on 2027-11-07 the clocks show 01:30 twice: it runs in the first pass only";
+        check(cron("30 1 * * *", "America/New_York"), &[fold]);
+        check(cron("30 1,2 * * *", "America/New_York"), &[gap, fold]);
+        check(cron("30 1,2 * * *", "Asia/Tokyo"), &[]);
+        // Free hours go on as ever; other weekdays are not touched.
+        check(cron("30 * * * *", "America/New_York"), &[]);
+        check(cron("30 2 * * 1-5", "America/New_York"), &[]);
+        let daily = crate::Calendar::daily("02:30").expect("valid");
+        let daily = || NewSchedule::new("nornir", "cli", daily).timezone("Europe/Berlin");
+        check(daily(), &["on 2027-03-28 02:30 is left out", "on 2027-10-31 the clocks show 02:30 twice"]);
+        check(daily().end_at(Timestamp::parse("2027-03-01T00:00:00Z").expect("time")), &[]);
+        check(daily().start_at(Timestamp::parse("2027-04-01T00:00:00Z").expect("time")), &["on 2027-10-31 the clocks"]);
+    }
 }

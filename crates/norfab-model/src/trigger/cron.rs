@@ -318,4 +318,6 @@ fn nickname(name: &str) -> Option<&'static str> {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

@@ -124,3 +124,89 @@ impl time_tz::TimeZone for Zone {
         Zone::name(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use time::macros::{datetime, offset};
+    use time_tz::{Offset, OffsetDateTimeExt, PrimitiveDateTimeExt, TimeZone};
+
+    fn zone(name: &str) -> Zone {
+        Zone::find(name).expect(name)
+    }
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).expect(text)
+    }
+
+    #[track_caller]
+    fn check(name: &str, local: PrimitiveDateTime, expected: &[&str], change: Option<&str>) {
+        let (instants, found) = match zone(name).instants_of(local) {
+            LocalInstants::None { gap } => (vec![], Some(gap.at)),
+            LocalInstants::One(one) => (vec![one], None),
+            LocalInstants::Two { first, second, fold } => (vec![first, second], Some(fold.at)),
+        };
+        assert_eq!(instants, expected.iter().map(|text| at(text)).collect::<Vec<_>>());
+        assert_eq!(found, change.map(at));
+    }
+
+    #[test]
+    fn gaps_and_folds() {
+        let new_york = "America/New_York";
+        check(new_york, datetime!(2025-03-09 01:59:59), &["2025-03-09T06:59:59Z"], None);
+        check(new_york, datetime!(2025-03-09 02:00), &[], Some("2025-03-09T07:00:00Z"));
+        check(new_york, datetime!(2025-03-09 02:59:59.999), &[], Some("2025-03-09T07:00:00Z"));
+        check(new_york, datetime!(2025-03-09 03:00), &["2025-03-09T07:00:00Z"], None);
+        let both = ["2025-11-02T05:30:00Z", "2025-11-02T06:30:00Z"];
+        check(new_york, datetime!(2025-11-02 01:30), &both, Some("2025-11-02T06:00:00Z"));
+        check(new_york, datetime!(2025-11-02 02:00), &["2025-11-02T07:00:00Z"], None);
+        check("Pacific/Apia", datetime!(2011-12-30 12:00), &[], Some("2011-12-30T10:00:00Z"));
+        check("UTC", datetime!(2026-11-30 12:00), &["2026-11-30T12:00:00Z"], None);
+        let both = ["2025-04-05T14:45:00Z", "2025-04-05T15:15:00Z"];
+        check("Australia/Lord_Howe", datetime!(2025-04-06 01:45), &both, Some("2025-04-05T15:00:00Z"));
+    }
+
+    #[test]
+    fn as_a_zone_of_time_tz() {
+        let berlin = zone("europe/berlin");
+        assert_eq!(TimeZone::name(&berlin), "europe/berlin");
+        let local = datetime!(2026-07-01 12:00 UTC).to_timezone(&berlin);
+        assert_eq!(local, datetime!(2026-07-01 14:00 +2));
+        let summer = berlin.get_offset_utc(&local);
+        assert_eq!((summer.to_utc(), summer.name(), summer.is_dst()), (offset!(+2), "CEST", true));
+        let primary = berlin.get_offset_primary();
+        assert_eq!((primary.to_utc(), primary.name(), primary.is_dst()), (offset!(+1), "CET", false));
+        assert_eq!(zone("America/Santiago").get_offset_primary().to_utc(), offset!(-4));
+        let assumed = |local: PrimitiveDateTime| local.assume_timezone(&berlin);
+        assert_eq!(assumed(datetime!(2026-01-01 12:00)).take(), Some(datetime!(2026-01-01 12:00 +1)));
+        assert!(assumed(datetime!(2026-03-29 02:30)).is_none());
+        let twice = assumed(datetime!(2026-10-25 02:30));
+        assert_eq!(twice.take_first(), Some(datetime!(2026-10-25 02:30 +2)));
+        assert_eq!(twice.take_second(), Some(datetime!(2026-10-25 02:30 +1)));
+    }
+
+    proptest! {
+        /// There and back; and what is said never to be shown is not shown on any side.
+        #[test]
+        fn round_trip(
+            name in prop::sample::select(vec!["Europe/Berlin", "Africa/Monrovia", "Pacific/Apia", "Asia/Manila", "Africa/Casablanca", "UTC"]),
+            seconds in -3_000_000_000..6_000_000_000_i64,
+            near in -100_000..100_000_i64,
+        ) {
+            let zone = zone(name);
+            let change = zone.next_transition(Timestamp::from_seconds(seconds));
+            let at = change.map_or(seconds, |change| change.seconds()) + near;
+            let local = zone.local(Timestamp::from_seconds(at));
+            let local = PrimitiveDateTime::new(local.date(), local.time());
+            let found = match zone.instants_of(local) {
+                LocalInstants::None { .. } => vec![],
+                LocalInstants::One(one) => vec![one],
+                LocalInstants::Two { first, second, .. } => vec![first, second],
+            };
+            prop_assert!(found.contains(&Timestamp::from_seconds(at)), "{}", local);
+            let shown = |at: &Timestamp| { let shown = zone.local(*at); PrimitiveDateTime::new(shown.date(), shown.time()) };
+            prop_assert!(found.iter().all(|at| shown(at) == local) && found.is_sorted());
+        }
+    }
+}
