@@ -8,6 +8,7 @@ mod new;
 mod outcome;
 mod patch;
 mod policy;
+mod rezone;
 mod state;
 mod warning;
 

@@ -27,8 +27,9 @@ use crate::text::shown;
 /// what they say.
 ///
 /// When the clocks change, the hour field decides. It is *free* when it steps over all hours evenly: `*`, `*/2`, `0-23`;
-/// then elapsed time counts, through both passes of a repeated hour and over a gap. Otherwise the hours are *fixed*: in a
-/// gap such a time runs once, at the first instant after it; in a repeated hour once, in the first pass.
+/// then elapsed time counts: it runs in both passes of a repeated hour, and what a gap leaves out runs when it would have
+/// run without the change. Otherwise the hours are *fixed*: in a gap such a time runs once, at the first instant after it;
+/// in a repeated hour once, in the first pass. Two times that come to one instant are one occurrence.
 ///
 /// ```
 /// use norfab_model::{Cron, Occurrences, Timestamp, Trigger, Zone};
