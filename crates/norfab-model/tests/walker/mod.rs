@@ -131,7 +131,7 @@ fn fixed(moments: &[Moment], rule: &Rule) -> Vec<i64> {
     let mut found = Vec::new();
     let mut shown = moments.first().map_or(0, |first| first.wall);
     for moment in moments {
-        if (shown..=moment.wall).any(|wall| rule.has(wall)) {
+        if full_minutes(shown, moment.wall + 1).any(|wall| rule.has(wall)) {
             found.push(moment.at);
         }
         shown = shown.max(moment.wall + 1);
@@ -147,11 +147,17 @@ fn free(moments: &[Moment], rule: &Rule) -> Vec<i64> {
         if rule.has(moment.wall) {
             found.push(moment.at);
         }
-        found.extend((expected..moment.wall).filter(|wall| rule.has(*wall)).map(|wall| moment.at + wall - expected));
+        let left_out = full_minutes(expected, moment.wall).filter(|wall| rule.has(*wall));
+        found.extend(left_out.map(|wall| moment.at + wall - expected));
     }
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// The full minutes of the wall clock from one time on, until another; no rule here has others.
+fn full_minutes(from: i64, until: i64) -> impl Iterator<Item = i64> {
+    (from + (-from).rem_euclid(60)..until).step_by(60)
 }
 
 /// The same instants must be found forwards, backwards, by number, and from any instant in between.
