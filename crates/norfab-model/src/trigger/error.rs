@@ -7,7 +7,9 @@ use crate::{Cron, Interval};
 #[non_exhaustive]
 pub enum TriggerError {
     /// Not a JSON object with the right keys.
-    #[error("{given} is not a trigger; write {{\"type\":\"interval\",\"seconds\":300}}")]
+    #[error(
+        "{given} is not a trigger; write {{\"type\":\"interval\",\"seconds\":300}} or {{\"type\":\"cron\",\"expression\":\"0 3 * * *\"}}"
+    )]
     Malformed {
         /// What was given, its first 200 characters.
         given: String,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::*;
 use super::{allow, created, pass};
 use crate::schedule::tests::saved_at;
-use crate::{Calendar, Cron, NewSchedule, OverlapPolicy, Trigger, Zone, jitter};
+use crate::{Calendar, Cron, Limits, NewSchedule, OverlapPolicy, Trigger, Zone, jitter};
 
 const MINUTE: i64 = 60;
 const DAY: i64 = 86_400;
@@ -181,4 +181,34 @@ fn down_over_a_clock_change() {
     assert_eq!(created(&plan), [at("2025-11-02T05:30:00Z")]);
     let (plan, after) = pass(&after, at("2025-11-02T06:30:00Z"));
     assert_eq!((plan.due, after.next.map(|next| next.occurrence)), (0, Some(at("2025-11-03T06:30:00Z"))));
+}
+
+/// Daily at 02:00, paused at 01:00, resumed at 15:00: the next is 02:00 of the day after, and one was passed over.
+#[test]
+fn paused_over_one_occurrence() {
+    let at = |text: &str| Timestamp::parse(text).expect(text);
+    let daily = NewSchedule::new("nornir", "cli", Calendar::daily("02:00").expect("valid")).timezone("Europe/Helsinki");
+    let schedule = saved_at(at("2026-11-29T12:00:00Z"), daily);
+    let paused = schedule.pause(at("2026-11-29T23:00:00Z")).expect("paused").schedule;
+    let resumed = paused.resume(at("2026-11-30T13:00:00Z"), &Limits::default()).expect("resumed");
+    assert_eq!(
+        (resumed.schedule.next.map(|next| next.occurrence), resumed.passed_over),
+        (Some(at("2026-12-01T00:00:00Z")), 1)
+    );
+}
+
+/// Daily with jitter 300 s, over a clock change: ten runs in ten days, each within 300 s of its nominal instant.
+#[test]
+fn jitter_by_the_clock() {
+    let begun = Timestamp::parse("2026-10-20T12:00:00Z").expect("time");
+    let daily = NewSchedule::new("nornir", "cli", cron("0 3 * * *")).timezone("Europe/Berlin").jitter(300);
+    let schedule = saved_at(begun, daily);
+    let ten: Vec<_> = schedule.preview(begun).take(10).collect();
+    for up in &ten {
+        let local = schedule.timezone.local(up.occurrence);
+        assert_eq!((local.hour(), local.minute(), local.second()), (3, 0, 0));
+        assert!((up.occurrence..=up.occurrence.plus_seconds(300)).contains(&up.due));
+    }
+    let (first, last) = (ten[0].occurrence, ten[9].occurrence);
+    assert_eq!(last.since(first).as_secs(), 9 * 86_400 + 3600);
 }
