@@ -6,6 +6,7 @@ mod layers;
 mod migrations;
 mod mirror;
 mod operations;
+mod oracle;
 mod package;
 mod peer;
 mod shell;
@@ -31,6 +32,7 @@ cargo xtask COMMAND
   layers                    which crate may depend on which
   acceptance                every test that docs/acceptance.md names is there
   operations                every warning and error that the crates log is in docs/operations.md
+  oracle                    compares triggers and zones with a walk by the minute and with Python's zoneinfo (minutes)
   package                   each crate that is published builds from its package alone
 ";
 
@@ -62,6 +64,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["layers"] => layers::check()?,
         ["acceptance"] => acceptance::check()?,
         ["operations"] => operations::check()?,
+        ["oracle"] => oracle::run()?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
     }
