@@ -48,7 +48,7 @@ pub use plan::{Plan, plan_due};
 pub use port::{
     Applied, AppliedReplies, Broker, BrokerError, Claim, Claimed, Clock, Connection, Inbound, InputAnswer,
     InputVerdict, Link, Materialize, Materialized, NextDue, Overdue, Poll, Post, Quarantined, Realigned, Recovered,
-    Released, Request, Resend, ScheduleOutcome, ScheduleStore, Scope, SendAgain, SentAgain, Store, StoreError,
+    Released, Request, Resend, Rezoned, ScheduleOutcome, ScheduleStore, Scope, SendAgain, SentAgain, Store, StoreError,
     StoredAnswer,
 };
 pub use reply::{

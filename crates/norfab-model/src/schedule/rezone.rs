@@ -25,7 +25,8 @@ impl Schedule {
         let decided_until = before.map_or(self.decided_until, |before| before.max(self.decided_until));
         let ended = next.is_none() && self.state == ScheduleState::Active;
         let state = if ended { ScheduleState::Completed } else { self.state };
-        (next != self.next).then(|| Self { next, decided_until, state, ..self.clone() })
+        let changes = next != self.next || decided_until != self.decided_until;
+        changes.then(|| Self { next, decided_until, state, ..self.clone() })
     }
 
     /// The instant of the wall-clock time that an instant had at another offset.
@@ -99,6 +100,14 @@ mod tests {
         assert_eq!((plan.create.len(), plan.passed_over), (0, 1));
         let after = plan.settle(&realigned, at("2027-07-02T01:00:30Z"), &HashSet::new());
         assert_eq!(after.next, Some(old.upcoming(at("2027-07-03T01:00:00Z"))));
+    }
+
+    /// The clock change was put off by a day: 03:00 of 28 March ran at 01:00Z, which is 02:00 by the new data.
+    #[test]
+    fn what_ran_does_not_run_again_before_a_cursor_that_stays() {
+        let schedule = by_old_data("2027-07-03T01:00:00Z", "2027-07-02T00:00:00Z");
+        let new = schedule.rezoned(hours(2)).expect("a change");
+        assert_eq!((new.next, new.decided_until), (schedule.next, at("2027-07-02T01:00:00Z")));
     }
 
     #[test]
