@@ -15,7 +15,8 @@ CREATE TABLE IF NOT EXISTS job_schedules (
     kwargs BLOB,
     workers TEXT NOT NULL,
     timeout INTEGER NOT NULL,
-    -- When. The grid of an interval starts at `anchor_at`; `timezone` only changes how instants are shown.
+    -- When. The grid of an interval starts at `anchor_at`, and `timezone` only changes how its instants are shown; other
+    -- triggers run by the clocks of `timezone`.
     trigger_type TEXT NOT NULL,
     trigger_config TEXT NOT NULL,
     timezone TEXT NOT NULL DEFAULT 'UTC',
@@ -29,6 +30,10 @@ CREATE TABLE IF NOT EXISTS job_schedules (
     next_due_at REAL,
     decided_until REAL,
     last_run_at REAL,
+    -- The release of the zone data by which the cursor was computed, and how many seconds the zone was ahead of UTC at
+    -- `next_run_at` by it; NULL where the zone decides nothing.
+    zone_data TEXT,
+    zone_offset INTEGER,
     state TEXT NOT NULL,
     -- What becomes of occurrences that are late, or that find an earlier one running.
     "coalesce" TEXT NOT NULL DEFAULT 'latest',
@@ -68,6 +73,7 @@ CREATE TABLE IF NOT EXISTS job_schedules (
     CHECK (typeof(jitter_seconds) = 'integer' AND jitter_seconds >= 0),
     CHECK (typeof(next_run_at) IN ('null', 'real') AND typeof(last_run_at) IN ('null', 'real')),
     CHECK (typeof(decided_until) IN ('null', 'real')),
+    CHECK (typeof(zone_data) IN ('null', 'text') AND typeof(zone_offset) IN ('null', 'integer')),
     CHECK (typeof(next_due_at) IN ('null', 'real') AND (next_due_at IS NULL) = (next_run_at IS NULL)),
     CHECK (next_due_at IS NULL OR next_due_at >= next_run_at),
     CHECK (state IN ('ACTIVE', 'PAUSED', 'COMPLETED', 'DISABLED')),
@@ -91,6 +97,7 @@ CREATE TABLE IF NOT EXISTS job_schedules (
 CREATE UNIQUE INDEX schedules_name ON job_schedules (name) WHERE name IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX schedules_due ON job_schedules (next_due_at) WHERE state = 'ACTIVE';
 CREATE INDEX schedules_next_run ON job_schedules (next_run_at) WHERE state = 'ACTIVE';
+CREATE INDEX schedules_by_zone ON job_schedules (zone_data) WHERE state IN ('ACTIVE', 'PAUSED') AND trigger_type <> 'interval';
 
 -- When it was meant to start, and the last instant at which it may.
 ALTER TABLE jobs ADD COLUMN scheduled_for REAL CHECK (typeof(scheduled_for) IN ('null', 'real'));

@@ -8,7 +8,7 @@ use std::task::Poll;
 use norfab_model::{
     AppliedReplies, Claim, Claimed, InputAnswer, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, Limits,
     Link, LiveWorkers, Managed, Materialize, Materialized, NextDue, Overdue, Overlap, Poll as Ask, Realigned,
-    Recovered, Released, Reply, RetryPolicy, RunNow, Schedule, ScheduleDetail, ScheduleError, ScheduleFilter,
+    Recovered, Released, Reply, RetryPolicy, Rezoned, RunNow, Schedule, ScheduleDetail, ScheduleError, ScheduleFilter,
     ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleView, Scope, SendAgain, SentAgain,
     Store, StoreError, StoredAnswer, SwitchedOff, Timestamp, ValidJob, ValidSchedule,
 };
@@ -121,6 +121,8 @@ impl<S: Store + ScheduleStore> ScheduleStore for SimStore<S> {
         schedule_detail(key: &ScheduleKey) -> Result<Option<ScheduleDetail>, ScheduleError>;
         schedule_list(filter: &ScheduleFilter) -> Result<SchedulePage, ScheduleError>;
         schedule_next_due() -> Result<Option<Timestamp>, ScheduleError>;
+        // No schedule here is bound to a zone.
+        schedule_rezone(zone_data: &str) -> Result<Vec<Rezoned>, ScheduleError>;
     }
 
     watch! {

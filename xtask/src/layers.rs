@@ -38,6 +38,7 @@ const LAYERS: &[Layer] = &[
             must_not_know: &[] },
     Layer { name: "norfab-sim", may_use: &["norfab-model", "norfab-store", "norfab-dispatch"],
             must_not_know: &[SQL, ZEROMQ, CURVE] },
+    Layer { name: "norfab-oracle", may_use: &["norfab-model"], must_not_know: &[] },
     Layer { name: "xtask", may_use: &[], must_not_know: &[] },
 ];
 
@@ -107,7 +108,7 @@ mod tests {
     #[track_caller]
     fn check(name: &str, dependencies: &[(&str, Value)], expected: &[&str]) {
         let others = LAYERS.iter().map(|layer| layer.name).filter(|other| *other != name);
-        let unpublished = ["xtask", "norfab-tests", "norfab-example-memory-store", "norfab-sim"];
+        let unpublished = ["xtask", "norfab-tests", "norfab-example-memory-store", "norfab-sim", "norfab-oracle"];
         let publish = |name: &str| if unpublished.contains(&name) { json!([]) } else { Value::Null };
         let mut packages: Vec<Value> = others.map(|other| package(other, &publish(other), &[])).collect();
         packages.push(package(name, &publish(name), dependencies));

@@ -6,6 +6,7 @@ mod layers;
 mod migrations;
 mod mirror;
 mod operations;
+mod oracle;
 mod package;
 mod peer;
 mod shell;
@@ -33,6 +34,7 @@ cargo xtask COMMAND
   acceptance                every test that docs/acceptance.md names is there
   operations                every warning and error that the crates log is in docs/operations.md
   sim --seeds A..B [ARGS]   the simulation of these seeds: --steps N, --store memory|sqlite
+  oracle                    compares triggers and zones with a walk by the minute and with Python's zoneinfo (minutes)
   package                   each crate that is published builds from its package alone
 ";
 
@@ -65,6 +67,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["acceptance"] => acceptance::check()?,
         ["operations"] => operations::check()?,
         ["sim", rest @ ..] => sim::run(rest)?,
+        ["oracle"] => oracle::run()?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
     }

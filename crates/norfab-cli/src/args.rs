@@ -1,5 +1,6 @@
 //! The command line.
 
+mod rule;
 mod schedule;
 
 use std::path::PathBuf;

@@ -21,7 +21,7 @@ pub(crate) use moment::{Moments, elapsed};
 pub(crate) use pretty::plain;
 pub(crate) use schedule::{
     deleted_list, managed, occurrences, schedule_created, schedule_detail, schedule_list, switched_off,
-    unreadable_schedule,
+    unreadable_schedule, wall_clock,
 };
 pub(crate) use table::{Room, workers as worker_table};
 pub(crate) use tint::{Stream, Tint, of_state, of_status};

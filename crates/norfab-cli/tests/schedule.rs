@@ -208,6 +208,20 @@ async fn bad_input() {
         (&["--every", "5m", "--start-at", "2027-01-01T00:00:00"], "2027-01-01T00:00:00Z"),
         (&["--every", "5m", "--end-at", "2020-01-01T00:00:00Z"], "nothing is to come"),
         (&[], "--every"),
+        (&["--every", "5m", "--daily", "03:00"], "cannot be used with"),
+        (&["--daily", "03:00", "--cron", "0 3 * * *"], "cannot be used with"),
+        (&["--every", "5m", "--seconds"], "--cron"),
+        (&["--cron", "0 3 * * *", "--timezone", "CST"], "\"CST\" is an abbreviation"),
+        (&["--cron", "0 3 * * *", "--timezone", "+05:30"], "is an offset, not a time zone"),
+        (&["--cron", "0 3 * * *", "--timezone", "America/New_Yrok"], "did you mean America/New_York?"),
+        (&["--cron", "0 3 * * *", "--timezone", ""], "time zone \"\" is unknown"),
+        (&["--daily", "24:00"], "a time of day such as 03:00"),
+        (&["--daily", "3"], "a time of day such as 03:00"),
+        (&["--weekly", "03:00"], "such as mon,thu@03:00"),
+        (&["--weekly", "mo@03:00"], "such as mon,thu@03:00"),
+        (&["--weekly", "@03:00"], "such as mon,thu@03:00"),
+        (&["--monthly", "32@03:00"], "must be a day of the month, 1 to 31, but it is 32"),
+        (&["--monthly", "-1@03:00"], "such as 31@03:00"),
     ] {
         let line = [&["schedule", "create", "clock", "demo", "echo"], options].concat();
         let human = site.run(&line).await;
@@ -223,6 +237,148 @@ async fn bad_input() {
     }
     // Nothing was made of any of it.
     assert!(!site.database().exists());
+}
+
+/// Each names the expression, or the field of it.
+#[tokio::test]
+async fn bad_expressions() {
+    let site = Site::start().await;
+    let long = "0 3 * * *,".repeat(10_000);
+    for (expression, part) in [
+        ("", "has 0 fields; it needs five"),
+        ("0 3 * *", "has 4 fields; it needs five"),
+        ("0 0 3 * * *", "has 6 fields; it needs five"),
+        ("0 0 0 3 * * *", "has 7 fields"),
+        ("60 3 * * *", "the minute field \"60\""),
+        ("0 24 * * *", "the hour field \"24\""),
+        ("0 3 0 * *", "the day of month field \"0\""),
+        ("0 3 * 13 *", "the month field \"13\""),
+        ("0 3 * * 8", "the day of week field \"8\""),
+        ("30-10 3 * * *", "the minute field \"30-10\""),
+        ("*/0 3 * * *", "the minute field \"*/0\""),
+        ("0-100000000 3 * * *", "the minute field \"0-100000000\""),
+        ("-1 3 * * *", "the minute field \"-1\""),
+        ("a 3 * * *", "the minute field \"a\""),
+        ("0 3 * * mon,", "the day of week field"),
+        ("@never", "\"@never\" is no cron expression"),
+        ("0 0 31 2 *", "\"0 0 31 2 *\" never fires"),
+        ("0 0 31 4,6,9,11 *", "never fires"),
+        (&long, "has 100000 bytes, more than the limit of 1000"),
+    ] {
+        let line = ["schedule", "create", "clock", "demo", "echo", "--cron", expression];
+        let human = site.run(&line).await;
+        assert!(human.code == Some(2) && human.stderr.contains(part), "{expression:.60?}: {human:?}");
+        assert!(human.stderr.contains("cron"), "{human:?}");
+        site.run(&[&line[..], &["--json"]].concat()).await.fails_in_json(2, "usage", part);
+    }
+    let five = ["schedule", "preview", "--cron", "0 3 * * *", "--seconds"];
+    site.run(&five).await.fails(2, "has 5 fields; with seconds it needs six");
+    assert!(!site.database().exists());
+}
+
+#[tokio::test]
+async fn rules_by_the_clock() {
+    let site = Site::start().await;
+    let zone = ["--timezone", "Europe/Berlin"];
+    for (rule, kind, config, short, words) in [
+        (
+            &["--cron", "30 6 * * mon-fri"][..],
+            "cron",
+            json!({"expression": "30 6 * * mon-fri", "seconds": false, "version": 1}),
+            "30 6 * * mon-fri",
+            "06:30",
+        ),
+        (
+            &["--cron", "*/5 * * * * *", "--seconds"],
+            "cron",
+            json!({"expression": "*/5 * * * * *", "seconds": true, "version": 1}),
+            "*/5 * * * * *",
+            "every 5 seconds",
+        ),
+        (
+            &["--daily", "3:00"],
+            "calendar",
+            json!({"every": 1, "unit": "day", "at": "03:00", "version": 1}),
+            "day@03:00",
+            "at 03:00 every day",
+        ),
+        (
+            &["--weekly", "thu,MON@03:00"],
+            "calendar",
+            json!({"every": 1, "unit": "week", "at": "03:00", "weekdays": ["mon", "thu"], "version": 1}),
+            "mon,thu@03:00",
+            "on Mondays and Thursdays at 03:00",
+        ),
+        (
+            &["--monthly", "31@03:00"],
+            "calendar",
+            json!({"every": 1, "unit": "month", "at": "03:00", "day": 31, "version": 1}),
+            "31@03:00",
+            "on the 31st, or else the last day, of every month at 03:00",
+        ),
+    ] {
+        let created = site.clock(&[rule, &zone].concat()).await;
+        assert_eq!((&created["trigger_type"], &created["trigger_config"]), (&json!(kind), &config), "{created}");
+        assert_eq!((&created["timezone"], &created["state"]), (&json!("Europe/Berlin"), &json!("ACTIVE")));
+        assert_eq!(created["occurrences"][0]["at"], created["next_run_at"]);
+        let shown = site.told(&["show", "clock"]).await;
+        assert_eq!((&shown["trigger_type"], &shown["trigger_config"]), (&json!(kind), &config));
+        let shown = site.run(&["schedule", "show", "clock"]).await;
+        assert!(shown.stdout.contains(words) && shown.stdout.contains(short), "{shown:?}");
+        let listed = site.run(&["schedule", "list"]).await;
+        assert!(listed.stdout.contains(short), "{listed:?}");
+        // From what a preview shows of the rule comes what the schedule does.
+        let from = created["created_at"].as_str().expect("a time");
+        let preview = site.told(&[&["preview", "--from", from][..], rule, &zone].concat()).await;
+        let at = |of: &Value| -> Vec<Value> {
+            of["occurrences"].as_array().expect("instants").iter().map(|one| one["at"].clone()).collect()
+        };
+        assert_eq!(at(&preview), at(&created));
+        site.told(&["delete", "clock"]).await;
+    }
+    site.clock(&["--every", "1h"]).await;
+    let updated = site.told(&["update", "clock", "--daily", "03:00", "--timezone", "Asia/Tokyo"]).await;
+    assert_eq!((&updated["trigger_type"], &updated["timezone"]), (&json!("calendar"), &json!("Asia/Tokyo")));
+    assert!(updated["next_run_at"].as_str().is_some_and(|at| at.ends_with("T18:00:00Z")), "{updated}");
+    site.run(&["schedule", "update", "clock", "--cron", "0 0 30 2 *"]).await.fails(2, "never fires");
+    let updated = site.told(&["update", "clock", "--every", "1h"]).await;
+    assert_eq!(updated["trigger_config"], json!({"seconds": 3600, "mode": "fixed_rate"}));
+}
+
+#[tokio::test]
+async fn a_preview_marks_what_a_clock_change_moved() {
+    let site = Site::start().await;
+    let line = ["preview", "--cron", "30 2 * * *", "--timezone", "America/New_York", "-n", "3"];
+    let shown = site.told(&[&line[..], &["--from", "2025-03-08T00:00:00Z"]].concat()).await;
+    let reason = "02:30 is left out when the clocks go forward from 02:00 to 03:00";
+    let moved = json!({"named": "2025-03-09T02:30", "reason": reason});
+    let expected = json!({"occurrences": [
+        {"at": "2025-03-08T07:30:00Z"},
+        {"at": "2025-03-09T07:00:00Z", "moved": moved},
+        {"at": "2025-03-10T06:30:00Z"},
+    ]});
+    assert_eq!(shown, expected);
+    let human = site.run(&[&["schedule"], &line[..], &["--from", "2025-03-08T00:00:00Z"]].concat()).await;
+    let lines: Vec<_> = human.exits(0).stdout.lines().collect();
+    assert!(lines[0].ends_with("MOVED") && lines[2].ends_with(reason) && lines[3].ends_with('-'), "{human:?}");
+}
+
+#[tokio::test]
+async fn warnings_of_rules_by_the_clock() {
+    let site = Site::start().await;
+    let created = site.clock(&["--cron", "*/7 2 13 * fri", "--timezone", "Europe/Berlin"]).await;
+    let warnings = created["warnings"].to_string();
+    for part in ["a day need match only one of them", "the step of 7 in the minute field does not come out even"] {
+        assert!(warnings.contains(part), "{part}: {warnings}");
+    }
+    let shown = site.run(&["schedule", "show", "clock"]).await;
+    assert!(shown.stderr.contains("the step of 7") && shown.stdout.contains("on the 13th or on Fridays"), "{shown:?}");
+    assert!(site.told(&["show", "clock"]).await["warnings"].to_string().contains("the step of 7"));
+    let rare = site.run(&["schedule", "update", "clock", "--cron", "0 0 29 2 *"]).await;
+    assert!(rare.exits(0).stderr.contains("and then not before"), "{rare:?}");
+    let fold = site.run(&["schedule", "update", "clock", "--daily", "02:30"]).await;
+    assert!(fold.exits(0).stderr.contains("it runs in the first pass only"), "{fold:?}");
+    assert!(fold.stderr.contains("02:30 is left out when the clocks go forward"), "{fold:?}");
 }
 
 #[tokio::test]

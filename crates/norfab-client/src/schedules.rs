@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use norfab_model::{
-    Broker, Clock, Json, Limits, Managed, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError,
+    Broker, Clock, Json, Limits, Managed, Moved, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError,
     ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleWarning, Store,
     SwitchedOff, Timestamp, Upcoming, Workers,
 };
@@ -35,6 +35,14 @@ pub struct Preview {
     /// Its occurrences. Of a rule, each is shown as due at its nominal instant: what the jitter makes of it hangs on the
     /// identity that the schedule will have.
     pub next: Vec<Upcoming>,
+}
+
+impl Preview {
+    /// Whether a clock change moved an occurrence, and from which time of day.
+    #[must_use]
+    pub fn moved(&self, one: &Upcoming) -> Option<Moved> {
+        self.schedule.occurrences().moved(one.occurrence)
+    }
 }
 
 /// Checks a new schedule and shows its first instants, at most 1,000, as if it were created at `from`.
@@ -256,6 +264,21 @@ mod tests {
             Err(error) => error.to_string(),
         };
         assert_eq!(told, expected, "{workers} {answers:?}");
+    }
+
+    /// A rule as a program gets it in JSON, by the clocks of a zone.
+    #[test]
+    fn a_preview_marks_what_a_clock_change_moved() {
+        let trigger: norfab_model::Trigger =
+            serde_json::from_value(json!({"type": "cron", "expression": "30 2 * * *"})).expect("a trigger");
+        let from = Timestamp::parse("2025-03-08T00:00:00Z").expect("an instant");
+        let new = NewSchedule::new("demo", "echo", trigger).timezone("America/New_York");
+        let preview = preview_new(&Limits::default(), new.clone(), from, 3).expect("valid");
+        let marks: Vec<_> = preview.next.iter().map(|one| preview.moved(one).is_some()).collect();
+        assert_eq!(marks, [false, true, false]);
+        assert_eq!(preview.next[1].occurrence, Timestamp::parse("2025-03-09T07:00:00Z").expect("an instant"));
+        let gone = preview_new(&Limits::default(), new.timezone("CST"), from, 3);
+        assert!(matches!(gone, Err(ClientError::Invalid(_))), "{gone:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use norfab_model::{
     Broker, Clock, Link, Materialize, Materialized, ScheduleError, ScheduleStore, Scope, Store, StoreError, Timestamp,
+    Zone,
 };
 
 use crate::Dispatcher;
@@ -42,10 +43,20 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
-    /// Puts right the cursors that point beyond the first occurrence to come: after a start, and when the clock went back.
+    /// Puts right the cursors that were computed by other zone data, and those that point beyond the first occurrence to
+    /// come: after a start, and when the clock went back.
     async fn realign(&mut self, now: Timestamp) -> Result<(), StoreError> {
         if self.cursors == Alignment::Done || self.config.scope != Scope::All {
             return Ok(());
+        }
+        for rezoned in self.store.schedule_rezone(Zone::data_version()).await.map_err(storage)? {
+            let to = rezoned.to.map_or_else(|| "none".to_owned(), |to| to.occurrence.to_string());
+            tracing::warn!(
+                schedule = %rezoned.schedule,
+                "Moved a schedule's next occurrence from {} to {to}: the zone data is {} now",
+                rezoned.from.occurrence,
+                Zone::data_version()
+            );
         }
         for realigned in self.store.schedule_realign(now).await.map_err(storage)? {
             tracing::warn!(

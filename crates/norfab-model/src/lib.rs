@@ -48,7 +48,7 @@ pub use plan::{Plan, plan_due};
 pub use port::{
     Applied, AppliedReplies, Broker, BrokerError, Claim, Claimed, Clock, Connection, Inbound, InputAnswer,
     InputVerdict, Link, Materialize, Materialized, NextDue, Overdue, Poll, Post, Quarantined, Realigned, Recovered,
-    Released, Request, Resend, ScheduleOutcome, ScheduleStore, Scope, SendAgain, SentAgain, Store, StoreError,
+    Released, Request, Resend, Rezoned, ScheduleOutcome, ScheduleStore, Scope, SendAgain, SentAgain, Store, StoreError,
     StoredAnswer,
 };
 pub use reply::{
@@ -66,8 +66,10 @@ pub use schedule::{
 pub use status::{JobStatus, UnknownStatus};
 pub use text::one_line;
 pub use timestamp::{Timestamp, TimestampError};
-pub use trigger::{Interval, Occurrences, Trigger, TriggerError};
+pub use trigger::{
+    Cadence, Calendar, Cron, Interval, Moved, Occurrences, TimeOfDay, Trigger, TriggerError, UnevenStep, Weekdays,
+};
 pub use validate::{Limits, ValidationError};
 pub use word::UnknownWord;
 pub use workers::{Workers, WorkersError};
-pub use zone::{Zone, ZoneError};
+pub use zone::{LocalInstants, Transition, Zone, ZoneError, ZoneOffset};

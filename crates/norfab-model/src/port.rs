@@ -5,7 +5,7 @@ mod schedule;
 
 use std::future::Future;
 
-pub use schedule::{Materialize, Materialized, Quarantined, Realigned, ScheduleOutcome, ScheduleStore};
+pub use schedule::{Materialize, Materialized, Quarantined, Realigned, Rezoned, ScheduleOutcome, ScheduleStore};
 use serde::{Deserialize, Serialize};
 
 use crate::{

@@ -8,6 +8,7 @@ mod new;
 mod outcome;
 mod patch;
 mod policy;
+mod rezone;
 mod state;
 mod warning;
 
@@ -48,13 +49,14 @@ pub struct Schedule {
     /// When it runs.
     #[serde(flatten, serialize_with = "trigger_columns")]
     pub trigger: Trigger,
-    /// The zone in which its instants are shown.
+    /// The zone in which its instants are shown, and by whose clocks a cron or calendar trigger runs.
     pub timezone: Zone,
     /// The first instant that counts, a whole second.
     pub start_at: Option<Timestamp>,
     /// The last instant that counts.
     pub end_at: Option<Timestamp>,
-    /// An instant of the trigger's grid: `start_at`, else the creation cut to a whole second.
+    /// From where the trigger counts, an instant of an interval's grid: `start_at`, else the creation cut to a whole
+    /// second.
     pub anchor_at: Timestamp,
     /// The most seconds by which an occurrence is delayed.
     pub jitter_seconds: u32,
@@ -239,7 +241,7 @@ impl Schedule {
     /// Its occurrences, within its bounds.
     #[must_use]
     pub fn occurrences(&self) -> Occurrences<'_> {
-        Occurrences::new(&self.trigger, self.anchor_at, self.start_at, self.end_at)
+        Occurrences::new(&self.trigger, &self.timezone, self.anchor_at, self.start_at, self.end_at)
     }
 
     /// When an occurrence is due: its nominal instant and its [`jitter`], but before the next occurrence and not after

@@ -1,8 +1,15 @@
 //! When a schedule runs, as a rule, and the rule's occurrences within their bounds. All of it is arithmetic on the
 //! instants that are handed in.
 
+mod calendar;
+mod civil;
+mod clock;
+mod config;
+mod cron;
+mod error;
 mod interval;
 mod occurrences;
+mod words;
 
 use std::fmt;
 
@@ -10,63 +17,34 @@ use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
+pub use calendar::{Cadence, Calendar, TimeOfDay, Weekdays};
+pub use cron::{Cron, UnevenStep};
+pub use error::TriggerError;
 pub use interval::Interval;
-pub use occurrences::Occurrences;
+pub use occurrences::{Moved, Occurrences};
 
-use crate::{Timestamp, text::shown};
+use crate::text::shown;
 
-/// A rule that yields instants, each on a whole second, strictly one after the other.
+/// A rule that yields instants, each on a whole second, strictly one after the other; [`Occurrences`] are they.
 ///
-/// As JSON an object whose `type` names the kind: `{"type":"interval","seconds":300,"mode":"fixed_rate"}`. In the
-/// database the kind stands in a column of its own, [`kind`](Self::kind), and the rest in another,
+/// As JSON an object whose `type` names the kind:
+///
+/// - `{"type":"interval","seconds":300,"mode":"fixed_rate"}`; the mode may be left out;
+/// - `{"type":"cron","expression":"0 3 * * *","seconds":false,"version":1}`; `seconds` and `version` may be left out;
+/// - `{"type":"calendar","every":1,"unit":"day","at":"03:00","version":1}`, with `"unit":"week"` also
+///   `"weekdays":["mon","thu"]`, with `"unit":"month"` also `"day":31`; `every` and `version` may be left out.
+///
+/// In the database the kind stands in a column of its own, [`kind`](Self::kind), and the rest in another,
 /// [`config`](Self::config).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trigger {
     /// Every so many seconds of elapsed time.
     Interval(Interval),
-}
-
-/// Why something is no trigger.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TriggerError {
-    /// Not a JSON object with the right keys.
-    #[error("{given} is not a trigger; write {{\"type\":\"interval\",\"seconds\":300}}")]
-    Malformed {
-        /// What was given, its first 200 characters.
-        given: String,
-    },
-    /// A kind that this release does not know.
-    #[error("the trigger type {given:?} is unknown; the only one is \"interval\"")]
-    UnknownType {
-        /// What was given, its first 200 characters.
-        given: String,
-    },
-    /// A key that this release does not know: it might change the meaning, so that it cannot be left out.
-    #[error("the key {given:?} of an interval trigger is unknown; the keys are \"seconds\" and \"mode\"")]
-    UnknownKey {
-        /// What was given, its first 200 characters.
-        given: String,
-    },
-    /// A mode that this release does not know.
-    #[error("the mode {given} of an interval trigger is unknown; the only one is \"fixed_rate\"")]
-    UnknownMode {
-        /// What was given, as JSON, its first 200 characters.
-        given: String,
-    },
-    /// Not a number of seconds that an interval can have.
-    #[error("an interval must be 1 to {limit} whole seconds, but it is {given}", limit = Interval::MAX_SECONDS)]
-    Seconds {
-        /// What was given, its first 200 characters.
-        given: String,
-    },
-    /// A text that is no length of time.
-    #[error("{given:?} is not an interval; write seconds, or numbers with units such as 90s, 5m, 1h30m, 2d, 1w")]
-    Text {
-        /// What was given, its first 200 characters.
-        given: String,
-    },
+    /// The times of a cron expression, by the clocks of the schedule's zone.
+    Cron(Cron),
+    /// Every so many days, weeks or months at a time of day, by the clocks of the schedule's zone.
+    Calendar(Calendar),
 }
 
 impl Trigger {
@@ -75,16 +53,24 @@ impl Trigger {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Interval(_) => "interval",
+            Self::Cron(_) => "cron",
+            Self::Calendar(_) => "calendar",
         }
     }
 
     /// The text of the database's column `trigger_config`: a JSON object.
     #[must_use]
     pub fn config(&self) -> String {
+        let entries = self.entries().into_iter().map(|(key, value)| format!(r#""{key}":{value}"#));
+        format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+    }
+
+    /// The keys and values of the configuration, in their order.
+    fn entries(&self) -> Vec<(&'static str, Value)> {
         match self {
-            Self::Interval(interval) => {
-                format!(r#"{{"seconds":{},"mode":"{}"}}"#, interval.seconds(), interval::FIXED_RATE)
-            }
+            Self::Interval(interval) => interval.config(),
+            Self::Cron(cron) => cron.config(),
+            Self::Calendar(calendar) => calendar.config(),
         }
     }
 
@@ -116,31 +102,27 @@ impl Trigger {
     fn from_parts(kind: &str, config: &Map<String, Value>) -> Result<Self, TriggerError> {
         match kind {
             "interval" => Interval::from_config(config).map(Self::Interval),
+            "cron" => Cron::from_config(config).map(Self::Cron),
+            "calendar" => Calendar::from_config(config).map(Self::Calendar),
             _ => Err(TriggerError::UnknownType { given: shown(kind) }),
         }
     }
 
-    /// The first instant of the rule after this one. None when there is none before the end of the calendar.
+    /// Whether the zone of the schedule decides about its instants, and not only about how they are shown.
     #[must_use]
-    pub fn next_after(&self, anchor: Timestamp, instant: Timestamp) -> Option<Timestamp> {
+    pub const fn is_zone_bound(&self) -> bool {
         match self {
-            Self::Interval(interval) => interval.next_after(anchor, instant),
+            Self::Interval(_) => false,
+            Self::Cron(_) | Self::Calendar(_) => true,
         }
     }
 
-    /// The last instant of the rule at or before this one. None when there is none since the start of the calendar.
+    /// The rule in words: `every 5m`, `at 03:00 every day`, `on the 13th or on Fridays at 00:00`.
     #[must_use]
-    pub fn last_at_or_before(&self, anchor: Timestamp, instant: Timestamp) -> Option<Timestamp> {
+    pub fn describe(&self) -> String {
         match self {
-            Self::Interval(interval) => interval.last_at_or_before(anchor, instant),
-        }
-    }
-
-    /// How many instants of the rule there are from one instant to another, both included.
-    #[must_use]
-    pub fn count_between(&self, anchor: Timestamp, from: Timestamp, to: Timestamp) -> u64 {
-        match self {
-            Self::Interval(interval) => interval.count_between(anchor, from, to),
+            Self::Interval(_) | Self::Calendar(_) => self.to_string(),
+            Self::Cron(cron) => words::of_cron(cron),
         }
     }
 }
@@ -151,24 +133,34 @@ impl From<Interval> for Trigger {
     }
 }
 
+impl From<Cron> for Trigger {
+    fn from(cron: Cron) -> Self {
+        Self::Cron(cron)
+    }
+}
+
+impl From<Calendar> for Trigger {
+    fn from(calendar: Calendar) -> Self {
+        Self::Calendar(calendar)
+    }
+}
+
 impl fmt::Display for Trigger {
+    /// `every 5m`; a cron expression as it is written; a calendar interval in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interval(interval) => write!(f, "every {interval}"),
+            Self::Cron(cron) => cron.fmt(f),
+            Self::Calendar(calendar) => calendar.fmt(f),
         }
     }
 }
 
 impl Serialize for Trigger {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", self.kind())?;
-        match self {
-            Self::Interval(interval) => {
-                map.serialize_entry("seconds", &interval.seconds())?;
-                map.serialize_entry("mode", interval::FIXED_RATE)?;
-            }
-        }
+        self.entries().iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
         map.end()
     }
 }
@@ -192,14 +184,90 @@ mod tests {
 
     #[test]
     fn forms() {
-        let trigger = Trigger::from(Interval::new(300).expect("valid"));
-        let json = r#"{"type":"interval","seconds":300,"mode":"fixed_rate"}"#;
-        assert_eq!(serde_json::to_string(&trigger).expect("serialises"), json);
-        assert_eq!(serde_json::from_str::<Trigger>(json).expect("reads"), trigger);
-        assert_eq!(Trigger::from_json(&json!({"type": "interval", "seconds": 300})), Ok(trigger.clone()));
-        assert_eq!(trigger.config(), r#"{"seconds":300,"mode":"fixed_rate"}"#);
+        let five = Trigger::from(Interval::new(300).expect("valid"));
+        is(&five, r#"{"type":"interval","seconds":300,"mode":"fixed_rate"}"#, "every 5m");
+        assert_eq!(Trigger::from_json(&json!({"type": "interval", "seconds": 300})), Ok(five));
+
+        let cron = Trigger::from(Cron::new(" 0  3 * * * ").expect("valid"));
+        is(&cron, r#"{"type":"cron","expression":"0 3 * * *","seconds":false,"version":1}"#, "0 3 * * *");
+        assert_eq!(Trigger::from_json(&json!({"type": "cron", "expression": "0 3 * * *"})), Ok(cron));
+        let cron = Trigger::from(Cron::with_seconds("*/5 * * * * *").expect("valid"));
+        is(&cron, r#"{"type":"cron","expression":"*/5 * * * * *","seconds":true,"version":1}"#, "*/5 * * * * *");
+
+        let daily = Trigger::from(Calendar::daily("3:00:30").expect("valid"));
+        let json = r#"{"type":"calendar","every":1,"unit":"day","at":"03:00:30","version":1}"#;
+        is(&daily, json, "at 03:00:30 every day");
+        assert_eq!(Trigger::from_json(&json!({"type": "calendar", "unit": "day", "at": "03:00:30"})), Ok(daily));
+        let weekly = Trigger::from(Calendar::weekly("SUN, thu,mon@03:00").expect("valid"));
+        let json =
+            r#"{"type":"calendar","every":1,"unit":"week","at":"03:00","weekdays":["mon","thu","sun"],"version":1}"#;
+        is(&weekly, json, "on Mondays, Thursdays and Sundays at 03:00");
+        let monthly = Trigger::from(Calendar::monthly("31@03:00").expect("valid"));
+        let json = r#"{"type":"calendar","every":1,"unit":"month","at":"03:00","day":31,"version":1}"#;
+        is(&monthly, json, "on the 31st, or else the last day, of every month at 03:00");
+    }
+
+    /// One trigger in all its forms.
+    #[track_caller]
+    fn is(trigger: &Trigger, json: &str, text: &str) {
+        assert_eq!(serde_json::to_string(trigger).expect("serialises"), json);
+        assert_eq!(serde_json::from_str::<Trigger>(json).expect("reads"), *trigger);
         assert_eq!(Trigger::from_columns(trigger.kind(), &trigger.config()), Ok(trigger.clone()));
-        assert_eq!(trigger.to_string(), "every 5m");
+        assert!(json.ends_with(&trigger.config()[1..]), "{}", trigger.config());
+        assert_eq!(trigger.to_string(), text);
+    }
+
+    #[test]
+    fn refused_configurations() {
+        let cron = |key: &str, value: Value| {
+            let mut config = json!({"type": "cron", "expression": "0 3 * * *"});
+            config[key] = value;
+            config
+        };
+        refuses(
+            &cron("zone", json!("UTC")),
+            "the key \"zone\" of the cron trigger is unknown; its keys are expression",
+        );
+        refuses(&cron("version", json!(2)), "version 2 of the cron trigger is unknown; this release knows version 1");
+        refuses(&cron("version", json!("1")), "version \"1\" of the cron trigger");
+        refuses(&cron("seconds", json!(1)), "seconds of the cron trigger must be true or false, but it is 1");
+        refuses(&cron("expression", json!(5)), "expression of the cron trigger must be a text");
+        refuses(&json!({"type": "cron"}), "but it is absent");
+        refuses(&cron("expression", json!("")), "has 0 fields; it needs five");
+        refuses(&cron("seconds", json!(true)), "has 5 fields; with seconds it needs six");
+
+        let calendar = |key: &str, value: Value| {
+            let mut config = json!({"type": "calendar", "unit": "month", "at": "03:00", "day": 31});
+            config[key] = value;
+            config
+        };
+        refuses(&calendar("at", json!("24:00")), "at of the calendar trigger must be a time of day");
+        refuses(&calendar("at", json!(3)), "but it is 3");
+        refuses(
+            &calendar("day", json!(0)),
+            "day of the calendar trigger must be a day of the month, 1 to 31, but it is 0",
+        );
+        refuses(&calendar("day", json!(32)), "but it is 32");
+        refuses(&calendar("day", json!("31")), "but it is \"31\"");
+        refuses(&calendar("every", json!(0)), "must be of 1 to 120 months, but it is of 0");
+        refuses(&calendar("every", json!(121)), "but it is of 121");
+        refuses(&calendar("every", json!(u64::MAX)), "every of the calendar trigger must be a whole number");
+        refuses(&calendar("every", json!(1.5)), "but it is 1.5");
+        refuses(
+            &calendar("unit", json!("year")),
+            "unit of the calendar trigger must be \"day\", \"week\" or \"month\"",
+        );
+        refuses(&calendar("unit", json!("day")), "day of the calendar trigger must be absent with this unit");
+        refuses(
+            &calendar("weekdays", json!(["mon"])),
+            "weekdays of the calendar trigger must be absent with this unit",
+        );
+        refuses(&calendar("version", json!(0)), "version 0 of the calendar trigger");
+        refuses(&calendar("zone", json!("UTC")), "the key \"zone\"");
+        for weekdays in [json!([]), json!(["mo"]), json!("mon"), json!([1]), json!(null)] {
+            let config = json!({"type": "calendar", "unit": "week", "at": "03:00", "weekdays": weekdays});
+            refuses(&config, "weekdays of the calendar trigger must be a list of weekdays");
+        }
     }
 
     #[test]
@@ -207,7 +275,7 @@ mod tests {
         refuses(&json!([]), "[] is not a trigger");
         refuses(&json!("5m"), "\"5m\" is not a trigger");
         refuses(&json!({"seconds": 300}), "is not a trigger");
-        refuses(&json!({"type": "cron", "seconds": 300}), "the trigger type \"cron\" is unknown");
+        refuses(&json!({"type": "solar", "seconds": 300}), "the trigger type \"solar\" is unknown");
         refuses(&json!({"type": 7}), "the trigger type \"7\" is unknown");
         refuses(&json!({"type": "interval"}), "but it is absent");
         refuses(&json!({"type": "interval", "seconds": 300, "mode": "fixed_delay"}), "the mode \"fixed_delay\"");

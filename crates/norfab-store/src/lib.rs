@@ -10,6 +10,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
+mod by_zone;
 pub mod conformance;
 mod materialize;
 mod memory;

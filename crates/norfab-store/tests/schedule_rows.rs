@@ -52,7 +52,21 @@ const NONSENSE: &[(&str, &str)] = &[
     ("trigger_config = '{\"seconds\":0}'", "an interval must be 1 to"),
     ("trigger_config = '{\"seconds\":1e999}'", "its trigger_config cannot be used"),
     ("trigger_config = 'not JSON'", "is not a trigger"),
-    ("trigger_type = 'cron'", "the trigger type \"cron\" is unknown"),
+    ("trigger_type = 'solar'", "the trigger type \"solar\" is unknown"),
+    ("trigger_type = 'cron'", "the key \"mode\" of the cron trigger is unknown"),
+    (
+        "trigger_type = 'cron', trigger_config = '{\"expression\":\"61 * * * *\"}'",
+        "the minute field \"61\" of the cron expression is wrong",
+    ),
+    (
+        "trigger_type = 'cron', trigger_config = '{\"expression\":\"0 0 31 2 *\"}'",
+        "the cron expression \"0 0 31 2 *\" never fires",
+    ),
+    (
+        "trigger_type = 'calendar', trigger_config = '{\"unit\":\"day\",\"at\":\"25:00\"}'",
+        "at of the calendar trigger must be a time of day",
+    ),
+    ("timezone = 'CST'", "\"CST\" is an abbreviation, not a time zone"),
     ("timeout = -5", "its timeout is no whole number from 1 to 4294967295"),
     ("timeout = 'soon'", "its timeout is no whole number"),
     ("jitter_seconds = -1", "its jitter_seconds is no whole number"),

@@ -72,6 +72,20 @@ async fn of_a_round(store: &SqliteStore, id: &norfab_model::ScheduleId, seconds:
     statements
 }
 
+/// The statements that bring so many schedules to other zone data.
+async fn of_a_rezoning(count: usize) -> usize {
+    let database = Database::missing();
+    let store = database.open().await;
+    for _ in 0..count {
+        let cron = norfab_model::Cron::new("0 3 * * *").unwrap();
+        add(&store, NewSchedule::new("dummy", "echo", cron).timezone("Europe/Berlin")).await;
+    }
+    database.execute("UPDATE job_schedules SET zone_data = '2020a', zone_offset = 7200").await;
+    let before = STATEMENTS.load(Ordering::Relaxed);
+    assert_eq!(store.schedule_rezone(norfab_model::Zone::data_version()).await.unwrap().len(), count);
+    STATEMENTS.load(Ordering::Relaxed) - before
+}
+
 /// All in one test: the counter is one for the process.
 #[tokio::test]
 async fn a_pass_takes_the_same_statements_whatever_it_finds() {
@@ -82,6 +96,8 @@ async fn a_pass_takes_the_same_statements_whatever_it_finds() {
     assert_eq!((outcome.created.len(), outcome.more), (1000, false));
     assert_eq!(for_many, for_one);
     assert!((4..=12).contains(&for_one), "{for_one} statements");
+
+    assert_eq!(of_a_rezoning(1).await, of_a_rezoning(100).await);
 
     // An endless history, of which one job is unfinished.
     let mut rounds = Vec::new();

@@ -547,6 +547,8 @@ async fn constraints_hold_against_other_hands() {
         "next_run_at = NULL, next_due_at = NULL",
         "next_due_at = 59.0",
         "decided_until = 'once'",
+        "zone_data = x'00'",
+        "zone_offset = 'an hour'",
         "next_run_at = 'tomorrow'",
         "start_at = 10.0, end_at = 10.0",
         "max_instances = 0",

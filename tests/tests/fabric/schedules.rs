@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientError, Coalesce, Interval, Job, JobId, JobStatus, NewSchedule, Overlap, OverlapPolicy, ScheduleError,
-    ScheduleId, ScheduleKey, SchedulePatch, ScheduleState, Timestamp, Trigger, Workers,
+    Client, ClientError, Coalesce, Cron, Interval, Job, JobId, JobStatus, NewSchedule, Overlap, OverlapPolicy,
+    ScheduleError, ScheduleId, ScheduleKey, SchedulePatch, ScheduleState, Timestamp, Trigger, Workers,
 };
 use norfab_tests::{Chance, Peer, Security, eventually};
 use serde_json::json;
@@ -14,6 +14,7 @@ use crate::common::{W1, fabric, fabric_and_program, now, open, outcome, to, with
 
 with_curve_and_without!(
     a_one_second_schedule_keeps_to_its_grid,
+    a_cron_schedule_of_every_second_leaves_none_out,
     a_long_task_forbids_the_next_occurrences,
     management_leaves_running_jobs_alone,
     restarts_leave_neither_doubles_nor_holes,
@@ -79,6 +80,23 @@ async fn a_one_second_schedule_keeps_to_its_grid(security: Security) {
     assert_eq!(walked, counted.total_runs + counted.coalesced_runs + counted.overlap_skips, "{counted:?}");
     assert_eq!(counted.total_runs, jobs.len() as u64);
     each_once(&peer, &schedule_id(&key), &jobs, 2);
+    client.shutdown().await;
+}
+
+async fn a_cron_schedule_of_every_second_leaves_none_out(security: Security) {
+    let Some((peer, client)) = fabric(security, 1).await else { return };
+    let cron = Cron::with_seconds("* * * * * *").expect("an expression");
+    let new = NewSchedule::new("dummy", "count", cron).workers(to(W1)).timezone("Europe/Berlin");
+    let new = new.coalesce(Coalesce::All).overlap_policy(OverlapPolicy::Allow).max_instances(100);
+    let key = create(&client, new).await;
+    until_runs(&client, &key, 10).await;
+    client.pause_job_schedule(&key).await.expect("paused");
+    let jobs = until_quiet(&client, &key).await;
+    let seconds = grid(&jobs);
+    assert!(seconds.windows(2).all(|pair| pair[1] - pair[0] == 1), "{seconds:?}");
+    let counted = counters(&client, &key).await;
+    assert_eq!((counted.total_runs, counted.overlap_skips), (jobs.len() as u64, 0), "{counted:?}");
+    each_once(&peer, &schedule_id(&key), &jobs, 1);
     client.shutdown().await;
 }
 

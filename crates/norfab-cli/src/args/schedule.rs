@@ -1,8 +1,9 @@
 //! The command line of `norfab schedule`.
 
-use clap::{Args, Subcommand};
-use norfab_client::{Coalesce, Interval, NewSchedule, OverlapPolicy, Patch, ScheduleKey, ScheduleState, Timestamp};
+use clap::{ArgGroup, Args, Subcommand};
+use norfab_client::{Coalesce, NewSchedule, OverlapPolicy, Patch, ScheduleKey, ScheduleState, Timestamp};
 
+use super::rule::{RULES, RuleArgs};
 use super::{AnswerArgs, JobArgs};
 use crate::given::Given;
 use crate::span;
@@ -38,7 +39,8 @@ pub(crate) enum ScheduleCommand {
 const CREATE_HELP: &str = "\
 Examples:
   norfab schedule create clock nornir cli --every 5m -k commands='[\"show clock\"]'
-  norfab schedule create nightly netbox sync --every 1d --start-at 2026-12-01T02:00:00+01:00 --timezone Europe/Berlin
+  norfab schedule create nightly netbox sync --daily 03:00 --timezone Europe/Berlin
+  norfab schedule create report netbox report --cron '30 6 * * mon-fri' --timezone America/New_York
   norfab schedule create poll nornir facts --every 30s --overlap ALLOW --max-instances 3 --grace 2m --jitter 5s
 
 The jobs are made by `norfab run` while it is running. The exit code is 3 when the name is taken.";
@@ -46,7 +48,8 @@ The jobs are made by `norfab run` while it is running. The exit code is 3 when t
 const PREVIEW_HELP: &str = "\
 Examples:
   norfab schedule preview clock -n 10
-  norfab schedule preview --every 1w --start-at 2026-12-01T02:00:00+01:00 --timezone Europe/Berlin";
+  norfab schedule preview --every 1w --start-at 2026-12-01T02:00:00+01:00 --timezone Europe/Berlin
+  norfab schedule preview --cron '30 2 * * *' --timezone America/New_York --from 2027-03-13T00:00:00Z";
 
 const UPDATE_HELP: &str = "\
 Examples:
@@ -65,15 +68,16 @@ pub(crate) struct KeyArgs {
 
 /// `schedule create`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("rule").args(RULES).required(true)))]
 pub(crate) struct CreateArgs {
     /// The schedule's name, unique among those that are not deleted
     pub(crate) name: String,
     /// What each job does.
     #[command(flatten)]
     pub(crate) job: JobArgs,
-    /// How often: 30s, 5m, 1h30m, 1d, 1w, or whole seconds
-    #[arg(long, value_name = "INTERVAL", allow_hyphen_values = true)]
-    pub(crate) every: Interval,
+    /// When.
+    #[command(flatten)]
+    pub(crate) rule: RuleArgs,
     /// Its bounds.
     #[command(flatten)]
     pub(crate) bounds: BoundsArgs,
@@ -106,7 +110,7 @@ pub(crate) struct BoundsArgs {
     /// The last instant that counts
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse, allow_negative_numbers = true)]
     pub(crate) end_at: Option<Timestamp>,
-    /// The zone in which its instants are shown, such as Europe/Berlin (default UTC)
+    /// The zone by whose clocks it runs and is shown, such as Europe/Berlin (default UTC); an interval is only shown by it
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     pub(crate) timezone: Option<String>,
     /// Delay each occurrence by its own constant part of this: seconds, or with units (default 0)
@@ -159,13 +163,15 @@ pub(crate) struct SchedulesArgs {
 
 /// `schedule preview`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("rule").args(RULES)))]
+#[command(group(ArgGroup::new("of").args(["key"]).args(RULES).required(true)))]
 pub(crate) struct PreviewArgs {
     /// The schedule: its name or its UUID
-    #[arg(value_name = "NAME|UUID", value_parser = key, required_unless_present = "every", conflicts_with = "every")]
+    #[arg(value_name = "NAME|UUID", value_parser = key)]
     pub(crate) key: Option<ScheduleKey>,
-    /// Instead of a schedule, a rule: how often
-    #[arg(long, value_name = "INTERVAL", allow_hyphen_values = true)]
-    pub(crate) every: Option<Interval>,
+    /// Instead of a schedule, a rule.
+    #[command(flatten)]
+    pub(crate) rule: RuleArgs,
     /// The rule's bounds.
     #[command(flatten)]
     pub(crate) bounds: BoundsArgs,
@@ -179,6 +185,7 @@ pub(crate) struct PreviewArgs {
 
 /// `schedule update`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("rule").args(RULES)))]
 pub(crate) struct UpdateArgs {
     /// The schedule: its name or its UUID
     #[arg(value_name = "NAME|UUID", value_parser = key)]
@@ -195,16 +202,16 @@ pub(crate) struct UpdateArgs {
     /// Another task
     #[arg(long, value_name = "NAME")]
     pub(crate) task: Option<String>,
-    /// Another interval: 30s, 5m, 1h30m, 1d, 1w, or whole seconds
-    #[arg(long, value_name = "INTERVAL", allow_hyphen_values = true)]
-    pub(crate) every: Option<Interval>,
+    /// Another rule.
+    #[command(flatten)]
+    pub(crate) rule: RuleArgs,
     /// The first instant that counts, or none
     #[arg(long, value_name = "TIME", value_parser = or_none(Timestamp::parse), allow_negative_numbers = true)]
     pub(crate) start_at: Option<OrNone<Timestamp>>,
     /// The last instant that counts, or none
     #[arg(long, value_name = "TIME", value_parser = or_none(Timestamp::parse), allow_negative_numbers = true)]
     pub(crate) end_at: Option<OrNone<Timestamp>>,
-    /// The zone in which its instants are shown
+    /// The zone by whose clocks it runs and is shown
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     pub(crate) timezone: Option<String>,
     /// Which of several occurrences that are due at once become jobs: latest, earliest or all

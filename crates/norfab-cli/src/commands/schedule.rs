@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientError, Clock, Created, Limits, Listed, Managed, NewSchedule, Overlap, Patch, Preview, Role,
-    ScheduleCursor, ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SwitchedOff, SystemClock, Timestamp,
-    Upcoming, Zone, preview_new,
+    Client, ClientError, Clock, Created, Limits, Listed, Managed, Moved, NewSchedule, Overlap, Patch, Preview, Role,
+    Schedule, ScheduleCursor, ScheduleDetail, ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SwitchedOff,
+    SystemClock, Timestamp, Upcoming, preview_new,
 };
 use serde::Serialize;
 
@@ -27,6 +27,24 @@ struct Instant {
     /// With its jitter; left out where no schedule is there yet, whose identity decides it.
     #[serde(skip_serializing_if = "Option::is_none")]
     due: Option<Timestamp>,
+    /// What a clock change left out; left out where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved: Option<MovedInstant>,
+}
+
+/// What an instant would be without a clock change, in JSON.
+#[derive(Debug, Serialize)]
+struct MovedInstant {
+    /// The time that the rule names, by the wall clock, without an offset: there is none.
+    named: String,
+    /// Why it runs at another one.
+    reason: String,
+}
+
+impl From<Moved> for MovedInstant {
+    fn from(moved: Moved) -> Self {
+        Self { named: output::wall_clock(moved.named), reason: moved.to_string() }
+    }
 }
 
 /// The instants of a schedule, in JSON.
@@ -36,12 +54,18 @@ struct Instants {
 }
 
 impl Instants {
-    fn of_schedule(next: &[Upcoming]) -> Self {
-        Self { occurrences: next.iter().map(|one| Instant { at: one.occurrence, due: Some(one.due) }).collect() }
+    fn of_schedule(schedule: &Schedule, next: &[Upcoming]) -> Self {
+        Self::of(schedule, next, |one| Some(one.due))
     }
 
-    fn of_rule(next: &[Upcoming]) -> Self {
-        Self { occurrences: next.iter().map(|one| Instant { at: one.occurrence, due: None }).collect() }
+    fn of_rule(schedule: &Schedule, next: &[Upcoming]) -> Self {
+        Self::of(schedule, next, |_| None)
+    }
+
+    fn of(schedule: &Schedule, next: &[Upcoming], due: impl Fn(&Upcoming) -> Option<Timestamp>) -> Self {
+        let moved = |one: &Upcoming| schedule.occurrences().moved(one.occurrence).map(MovedInstant::from);
+        let instant = |one: &Upcoming| Instant { at: one.occurrence, due: due(one), moved: moved(one) };
+        Self { occurrences: next.iter().map(instant).collect() }
     }
 }
 
@@ -108,22 +132,27 @@ pub(crate) async fn show(site: &Site, args: KeyArgs, out: &Output) -> Result<Ver
     let client = site.open_existing(Role::ReadOnly).await?;
     let detail = client.get_job_schedule(&args.key).await?;
     client.shutdown().await;
-    out.result(&detail, || output::schedule_detail(&detail, &Moments::now(), Room::of_stdout()))?;
+    // What lies ahead now, not what did when it was saved.
+    let warnings = Schedule { updated_at: SystemClock.now(), ..detail.view.schedule.clone() }.warnings();
+    let shown = ShownDetail { detail: &detail, warnings: warnings.iter().map(ToString::to_string).collect() };
+    out.result(&shown, || output::schedule_detail(&detail, &Moments::now(), Room::of_stdout()))?;
+    tell_warnings(warnings.iter(), out);
     Ok(Verdict::Done)
 }
 
 /// Shows the next instants of a schedule, or of a rule that is none yet.
 pub(crate) async fn preview(site: &Site, args: PreviewArgs, out: &Output) -> Result<Verdict, Failure> {
     let count = usize::try_from(args.count).unwrap_or(usize::MAX);
-    match (args.key, args.every) {
-        (Some(key), _) if args.bounds.is_empty() => preview_schedule(site, &key, args.from, count, out).await,
-        (None, Some(every)) => {
+    match (args.key, args.rule.trigger()?) {
+        (Some(key), None) if args.bounds.is_empty() => preview_schedule(site, &key, args.from, count, out).await,
+        (None, Some(trigger)) => {
             // The rule is looked at alone: what it runs does not matter.
-            let new = args.bounds.onto(NewSchedule::new("any", "any", every));
+            let new = args.bounds.onto(NewSchedule::new("any", "any", trigger));
             preview_rule(new, args.from.unwrap_or_else(|| SystemClock.now()), count, out)
         }
         _ => Err(Failure::Usage(
-            "--start-at, --end-at, --timezone and --jitter describe a new rule: give them with --every".to_owned(),
+            "--start-at, --end-at, --timezone and --jitter describe a new rule: give them with one, such as --every"
+                .to_owned(),
         )),
     }
 }
@@ -204,8 +233,9 @@ pub(crate) async fn run_now(
 }
 
 async fn new_schedule(args: CreateArgs, signals: &mut Signals) -> Result<NewSchedule, Failure> {
+    let trigger = args.rule.required()?;
     let job = new_job(args.job, signals).await?;
-    let new = args.bounds.onto(NewSchedule::new(job.service, job.task, args.every).name(args.name));
+    let new = args.bounds.onto(NewSchedule::new(job.service, job.task, trigger).name(args.name));
     let new = NewSchedule {
         workers: job.workers,
         args: job.args,
@@ -238,6 +268,7 @@ async fn verify(client: &Client, new: &NewSchedule, signals: &mut Signals) -> Re
 }
 
 async fn patch(args: UpdateArgs, signals: &mut Signals) -> Result<SchedulePatch, Failure> {
+    let trigger = args.rule.trigger()?;
     let has_kwargs = !args.pairs.is_empty() || args.kwargs.is_some();
     let (kwargs, positional) = texts(args.kwargs, args.args, signals).await?;
     let kwargs = if has_kwargs { Some(payload::kwargs(&args.pairs, kwargs.as_deref())?) } else { None };
@@ -252,7 +283,7 @@ async fn patch(args: UpdateArgs, signals: &mut Signals) -> Result<SchedulePatch,
         args: Patch::set_some(positional),
         kwargs: Patch::set_some(kwargs),
         timeout: Patch::set_some(args.timeout),
-        trigger: args.every.map(Into::into),
+        trigger,
         timezone: Patch::set_some(args.timezone),
         start_at: OrNone::patch(args.start_at),
         end_at: OrNone::patch(args.end_at),
@@ -274,7 +305,7 @@ async fn preview_schedule(
     let client = site.open_existing(Role::ReadOnly).await?;
     let Preview { schedule, next } = client.preview(key, from, count).await?;
     client.shutdown().await;
-    tell_instants(&next, &Instants::of_schedule(&next), &schedule.timezone, out)?;
+    tell_instants(&schedule, &next, &Instants::of_schedule(&schedule, &next), out)?;
     if schedule.state != ScheduleState::Active {
         out.progress(&format!("schedule {} is {}: it makes no jobs", schedule.label(), schedule.state));
     }
@@ -283,25 +314,33 @@ async fn preview_schedule(
 
 fn preview_rule(new: NewSchedule, from: Timestamp, count: usize, out: &Output) -> Result<Verdict, Failure> {
     let Preview { schedule, next } = preview_new(&Limits::default(), new, from, count)?;
-    tell_instants(&next, &Instants::of_rule(&next), &schedule.timezone, out)?;
+    tell_instants(&schedule, &next, &Instants::of_rule(&schedule, &next), out)?;
     if schedule.jitter_seconds > 0 {
         out.progress(&format!("each of them will be due up to {} s later", schedule.jitter_seconds));
     }
     Ok(Verdict::Done)
 }
 
-fn tell_instants(next: &[Upcoming], json: &Instants, zone: &Zone, out: &Output) -> Result<(), Failure> {
+fn tell_instants(schedule: &Schedule, next: &[Upcoming], json: &Instants, out: &Output) -> Result<(), Failure> {
     out.result(json, || {
         if next.is_empty() {
             String::new()
         } else {
-            output::occurrences(next, zone, &Moments::now(), Room::of_stdout())
+            output::occurrences(schedule, next, &Moments::now(), Room::of_stdout())
         }
     })?;
     if next.is_empty() {
         out.progress("nothing is to come after this time");
     }
     Ok(())
+}
+
+/// A schedule with what its author should know, in JSON.
+#[derive(Debug, Serialize)]
+struct ShownDetail<'a> {
+    #[serde(flatten)]
+    detail: &'a ScheduleDetail,
+    warnings: Vec<String>,
 }
 
 /// A new schedule with its first instants, in JSON.
@@ -315,7 +354,7 @@ struct ShownCreated<'a> {
 
 fn tell_created(created: &Created, out: &Output) -> Result<(), Failure> {
     let next: Vec<_> = created.schedule.preview(created.schedule.created_at).take(FIRST_INSTANTS).collect();
-    let shown = ShownCreated { created, instants: Instants::of_schedule(&next) };
+    let shown = ShownCreated { created, instants: Instants::of_schedule(&created.schedule, &next) };
     out.result(&shown, || output::schedule_created(created, &next, &Moments::now(), Room::of_stdout()))?;
     tell_warnings(created.warnings.iter(), out);
     Ok(())

@@ -1,9 +1,10 @@
 //! Schedules for a person: in a list, one whole, and their instants in UTC and as the schedule's zone shows them.
 
 use norfab_client::{
-    Created, Managed, OverlapPolicy, Schedule, ScheduleDetail, SchedulePage, ScheduleState, SwitchedOff, Timestamp,
-    Trigger, UnreadableSchedule, Upcoming, Zone,
+    Cadence, Calendar, Created, Managed, OverlapPolicy, Schedule, ScheduleDetail, SchedulePage, ScheduleState,
+    SwitchedOff, TimeOfDay, Timestamp, Trigger, UnreadableSchedule, Upcoming, Zone,
 };
+use time::PrimitiveDateTime;
 
 use super::moment::{in_utc, in_zone};
 use super::pretty::{fields, indent, json, plain};
@@ -31,7 +32,7 @@ pub(crate) fn schedule_list(page: &SchedulePage, moments: &Moments, room: Room) 
         let outcome = schedule.last_error.clone().or(schedule.last_outcome.as_ref().map(ToString::to_string));
         table.add([
             Cell::new(plain(schedule.name.as_deref().unwrap_or(schedule.uuid.as_str()))),
-            Cell::new(interval(&schedule.trigger)),
+            Cell::new(plain(&short(&schedule.trigger))),
             Cell::new(plain(zone.name())),
             Cell::new(schedule.state.to_string()).tinted(of_state(schedule.state)),
             Cell::new(next.map_or_else(dash, |at| in_zone(at, zone))),
@@ -90,12 +91,15 @@ pub(crate) fn schedule_detail(detail: &ScheduleDetail, moments: &Moments, room: 
 pub(crate) fn schedule_created(created: &Created, next: &[Upcoming], moments: &Moments, room: Room) -> String {
     let schedule = &created.schedule;
     let head = fields(&head(schedule, moments), room);
-    format!("{head}\n\n{}", occurrences(next, &schedule.timezone, moments, room))
+    format!("{head}\n\n{}", occurrences(schedule, next, moments, room))
 }
 
-/// Instants, a line each: in UTC, as the zone shows them, and how far away they are.
+/// Instants of a schedule, a line each: in UTC, as its zone shows them, how far away they are, and what a clock change left
+/// out.
 #[must_use]
-pub(crate) fn occurrences(next: &[Upcoming], zone: &Zone, moments: &Moments, room: Room) -> String {
+pub(crate) fn occurrences(schedule: &Schedule, next: &[Upcoming], moments: &Moments, room: Room) -> String {
+    let (zone, occurrences) = (&schedule.timezone, schedule.occurrences());
+    let has_moved = next.iter().any(|one| occurrences.moved(one.occurrence).is_some());
     let has_local = !zone.is_same(&Zone::utc());
     let has_jitter = next.iter().any(|one| one.due != one.occurrence);
     let columns = [
@@ -103,13 +107,15 @@ pub(crate) fn occurrences(next: &[Upcoming], zone: &Zone, moments: &Moments, roo
         (Column::whole("LOCAL").leaves(1), has_local),
         (Column::whole("DUE (UTC)").leaves(2), has_jitter),
         (Column::whole("IN"), true),
+        (Column::shortened("MOVED", 12).leaves(3), has_moved),
     ];
     let kept = columns.map(|(_, is_there)| is_there);
     let columns: Vec<_> = columns.into_iter().filter_map(|(column, is_there)| is_there.then_some(column)).collect();
     let mut table = Table::new(columns);
     for one in next {
         let at = one.occurrence;
-        let cells = [in_utc(at), in_zone(at, zone), in_utc(one.due), moments.relative(one.due)];
+        let moved = occurrences.moved(at).map_or_else(dash, |moved| moved.to_string());
+        let cells = [in_utc(at), in_zone(at, zone), in_utc(one.due), moments.relative(one.due), moved];
         let row = cells.into_iter().zip(kept).filter_map(|(text, is_there)| is_there.then(|| Cell::new(text)));
         table.add(row.collect::<Vec<_>>());
     }
@@ -167,7 +173,8 @@ fn head(schedule: &Schedule, moments: &Moments) -> Vec<(&'static str, String)> {
         ("task", Some(plain(&schedule.task))),
         ("workers", Some(plain(&schedule.workers.to_string()))),
         ("state", Some(state(schedule))),
-        ("every", Some(interval(&schedule.trigger))),
+        ("every", Some(plain(&short(&schedule.trigger)))),
+        ("in words", schedule.trigger.is_zone_bound().then(|| schedule.trigger.describe())),
         ("zone", Some(plain(zone.name()))),
         ("starts", at(schedule.start_at)),
         ("ends", at(schedule.end_at)),
@@ -214,10 +221,36 @@ fn instant(at: Timestamp, zone: &Zone, moments: &Moments) -> String {
     }
 }
 
-/// The rule without the word that the heading says already.
-fn interval(trigger: &Trigger) -> String {
-    let text = trigger.to_string();
-    text.strip_prefix("every ").map_or_else(|| text.clone(), str::to_owned)
+/// The rule in short, behind the word "every": much as the options take it.
+fn short(trigger: &Trigger) -> String {
+    match trigger {
+        Trigger::Interval(interval) => interval.to_string(),
+        Trigger::Calendar(calendar) => short_calendar(calendar),
+        other => other.to_string(),
+    }
+}
+
+/// `day@03:00`, `mon,thu@03:00`, `31@03:00`; with more than one `2 weeks mon,thu@03:00`.
+fn short_calendar(calendar: &Calendar) -> String {
+    let at = calendar.at();
+    match calendar.cadence() {
+        Cadence::Days { every: 1 } => format!("day@{at}"),
+        Cadence::Days { every } => format!("{every} days@{at}"),
+        Cadence::Weeks { every, weekdays } => {
+            let several = if every == 1 { String::new() } else { format!("{every} weeks ") };
+            format!("{several}{}@{at}", weekdays.names().collect::<Vec<_>>().join(","))
+        }
+        Cadence::Months { every, day } => {
+            let several = if every == 1 { String::new() } else { format!("{every} months ") };
+            format!("{several}{day}@{at}")
+        }
+    }
+}
+
+/// A time of the wall clock that has no offset, as RFC 3339 writes it without one.
+#[must_use]
+pub(crate) fn wall_clock(at: PrimitiveDateTime) -> String {
+    format!("{}T{}", at.date(), TimeOfDay::from(at.time()))
 }
 
 fn overlap(schedule: &Schedule) -> String {
@@ -270,16 +303,50 @@ mod tests {
     fn instants_stand_in_utc_and_in_the_zone() {
         let schedule = schedule(|_| {});
         let next: Vec<_> = schedule.preview(T0).take(2).collect();
-        let table = |zone: &Zone| {
-            let shown = occurrences(&next, zone, &Moments::at(T0), Room::Endless);
+        let table = |schedule: &Schedule| {
+            let shown = occurrences(schedule, &next, &Moments::at(T0), Room::Endless);
             console::strip_ansi_codes(&shown).into_owned()
         };
-        let berlin = table(&schedule.timezone);
+        let berlin = table(&schedule);
         let lines: Vec<_> = berlin.lines().map(words).collect();
         assert_eq!(lines[0], words("UTC LOCAL IN"));
         assert_eq!(lines[1], words("2026-11-30 00:05:00Z 2026-11-30 01:05:00+01:00 in 5 min"));
         assert_eq!(lines[2], words("2026-11-30 00:10:00Z 2026-11-30 01:10:00+01:00 in 10 min"));
-        assert_eq!(table(&Zone::utc()).lines().nth(1).map(words), Some(words("2026-11-30 00:05:00Z in 5 min")));
+        let utc = Schedule { timezone: Zone::utc(), ..schedule };
+        assert_eq!(table(&utc).lines().nth(1).map(words), Some(words("2026-11-30 00:05:00Z in 5 min")));
+    }
+
+    #[test]
+    fn rules_in_short() {
+        #[track_caller]
+        fn check(json: &str, expected: &str) {
+            let trigger = Trigger::from_json(&serde_json::from_str(json).expect("JSON")).expect("a trigger");
+            assert_eq!(short(&trigger), expected);
+        }
+        check(r#"{"type":"interval","seconds":90}"#, "1m30s");
+        check(r#"{"type":"cron","expression":"0 3 * * mon"}"#, "0 3 * * mon");
+        check(r#"{"type":"calendar","unit":"day","at":"03:00"}"#, "day@03:00");
+        check(r#"{"type":"calendar","unit":"day","at":"03:00:30","every":2}"#, "2 days@03:00:30");
+        check(r#"{"type":"calendar","unit":"week","at":"03:00","weekdays":["thu","mon"]}"#, "mon,thu@03:00");
+        check(r#"{"type":"calendar","unit":"week","at":"03:00","weekdays":["mon"],"every":2}"#, "2 weeks mon@03:00");
+        check(r#"{"type":"calendar","unit":"month","at":"03:00","day":31}"#, "31@03:00");
+        check(r#"{"type":"calendar","unit":"month","at":"03:00","day":1,"every":3}"#, "3 months 1@03:00");
+    }
+
+    #[test]
+    fn what_a_clock_change_moved_says_so() {
+        let schedule = schedule(|schedule| {
+            schedule.trigger = Calendar::daily("02:30").expect("a time").into();
+        });
+        let from = Timestamp::parse("2027-03-27T12:00:00Z").expect("an instant");
+        let next: Vec<_> = schedule.preview(from).take(2).collect();
+        let shown = occurrences(&schedule, &next, &Moments::at(from), Room::Endless);
+        let lines: Vec<_> = shown.lines().collect();
+        assert!(lines[1].contains("2027-03-28 03:00:00+02:00"), "{shown}");
+        assert!(lines[1].ends_with("02:30 is left out when the clocks go forward from 02:00 to 03:00"), "{shown}");
+        assert!(lines[2].ends_with('-'), "{shown}");
+        let moved = schedule.occurrences().moved(next[0].occurrence).expect("it is moved");
+        assert_eq!(wall_clock(moved.named), "2027-03-28T02:30");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The decisions line by line, and the mishaps of other schedulers.
 
+mod clocks;
 mod properties;
 
 use super::*;

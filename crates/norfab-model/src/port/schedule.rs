@@ -78,6 +78,19 @@ pub struct Realigned {
     pub to: Upcoming,
 }
 
+/// A schedule whose next occurrence is another instant by the zone data of this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rezoned {
+    /// The schedule.
+    pub schedule: ScheduleId,
+    /// Its name.
+    pub name: Option<String>,
+    /// Where the cursor stood.
+    pub from: Upcoming,
+    /// Where it stands now; None when nothing is left.
+    pub to: Option<Upcoming>,
+}
+
 /// Where schedules are kept, beside their jobs in a [`Store`](crate::Store): a dispatcher takes an `S: Store +
 /// ScheduleStore`.
 ///
@@ -174,6 +187,15 @@ pub trait ScheduleStore: Send + Sync + 'static {
     /// Puts right the cursors that [`Schedule::realigned`] finds wrong; for a start, and when the clock went back.
     /// Rows that cannot be read are left alone.
     fn schedule_realign(&self, now: Timestamp) -> impl Future<Output = Result<Vec<Realigned>, ScheduleError>> + Send;
+
+    /// Brings ACTIVE and PAUSED schedules that run by the clocks of a zone to the zone data of this process, see
+    /// [`Schedule::rezoned`], when their cursor was computed by another release of it than `zone_data`, which is
+    /// [`Zone::data_version`](crate::Zone::data_version); for a start. Jobs that were made stay as they are, rows that
+    /// cannot be read are left alone. Returns those whose cursor has moved.
+    ///
+    /// For this a store keeps beside each cursor, whenever it is computed, the release of the zone data and the offset
+    /// that the zone has at the occurrence.
+    fn schedule_rezone(&self, zone_data: &str) -> impl Future<Output = Result<Vec<Rezoned>, ScheduleError>> + Send;
 
     /// The earliest `next_due_at` of an ACTIVE schedule: when a pass has to look next.
     fn schedule_next_due(&self) -> impl Future<Output = Result<Option<Timestamp>, ScheduleError>> + Send;

@@ -22,7 +22,7 @@ pub struct NewSchedule {
     pub timeout: u64,
     /// When it runs.
     pub trigger: Trigger,
-    /// The name of the zone in which its instants are shown.
+    /// The name of the zone in which its instants are shown, and by whose clocks a cron or calendar trigger runs.
     pub timezone: String,
     /// The first instant that counts, and the anchor of the grid; rounded up to a whole second.
     pub start_at: Option<Timestamp>,
@@ -125,7 +125,7 @@ impl NewSchedule {
         Self { timeout, ..self }
     }
 
-    /// The same schedule, shown in this zone.
+    /// The same schedule in this zone.
     #[must_use]
     pub fn timezone(self, name: impl Into<String>) -> Self {
         Self { timezone: name.into(), ..self }

@@ -12,8 +12,9 @@ use crate::Timestamp;
 use crate::text::shown;
 
 /// The only mode: occurrences stay on their grid, however long a job takes.
-pub(super) const FIXED_RATE: &str = "fixed_rate";
+const FIXED_RATE: &str = "fixed_rate";
 
+const KEYS: &[&str] = &["seconds", "mode"];
 const MICROS: i64 = 1_000_000;
 /// The units of the text form, the largest first.
 const UNITS: [(char, u32); 5] = [('w', 604_800), ('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)];
@@ -79,9 +80,13 @@ impl Interval {
         u64::try_from(until - before).unwrap_or(0)
     }
 
+    pub(super) fn config(self) -> Vec<(&'static str, Value)> {
+        vec![("seconds", self.seconds().into()), ("mode", FIXED_RATE.into())]
+    }
+
     pub(super) fn from_config(config: &Map<String, Value>) -> Result<Self, TriggerError> {
-        if let Some(key) = config.keys().find(|key| !matches!(key.as_str(), "seconds" | "mode")) {
-            return Err(TriggerError::UnknownKey { given: shown(key) });
+        if let Some(key) = config.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(TriggerError::UnknownKey { kind: "interval", given: shown(key), keys: KEYS });
         }
         match config.get("mode") {
             Some(mode) if mode != FIXED_RATE => Err(TriggerError::UnknownMode { given: shown(&mode.to_string()) }),

@@ -1,29 +1,115 @@
-//! A trigger bound to its anchor and to the first and last instant that count.
+//! A trigger bound to its zone, its anchor, and the first and last instant that count.
 
+use std::fmt;
 use std::time::Duration;
 
-use super::Trigger;
-use crate::Timestamp;
+use time::{OffsetDateTime, PrimitiveDateTime};
+
+use super::calendar::Phased;
+use super::clock::OnClock;
+use super::{Cron, Interval, TimeOfDay, Trigger, civil};
+use crate::{Timestamp, Transition, Zone};
 
 /// The occurrences of a schedule: the instants of its trigger from `start_at` to `end_at`, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Occurrences<'a> {
-    trigger: &'a Trigger,
-    anchor: Timestamp,
+    rule: Rule<'a>,
     from: Timestamp,
     until: Timestamp,
 }
 
+/// A trigger with what it needs to yield instants.
+#[derive(Debug, Clone, Copy)]
+enum Rule<'a> {
+    Interval { interval: Interval, anchor: Timestamp },
+    Cron(OnClock<'a, &'a Cron>),
+    Calendar(OnClock<'a, Phased<'a>>),
+}
+
+/// An occurrence whose time of day the clocks of the zone never show: they go forward over it, and it runs as soon as
+/// they have, or, with free hours, when it would have run without the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// The time that the rule names, by the wall clock.
+    pub named: PrimitiveDateTime,
+    /// The clock change that leaves it out.
+    pub gap: Transition,
+}
+
+impl fmt::Display for Moved {
+    /// `02:30 is left out when the clocks go forward from 02:00 to 03:00`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clock = |offset| {
+            let local = OffsetDateTime::from(self.gap.at).checked_to_offset(offset);
+            local.map_or_else(String::new, |at| TimeOfDay::from(at.time()).to_string())
+        };
+        let (named, from, to) = (TimeOfDay::from(self.named.time()), clock(self.gap.before), clock(self.gap.after));
+        write!(f, "{named} is left out when the clocks go forward from {from} to {to}")
+    }
+}
+
+impl<'a> Rule<'a> {
+    fn new(trigger: &'a Trigger, zone: &'a Zone, anchor: Timestamp) -> Self {
+        match trigger {
+            Trigger::Interval(interval) => Self::Interval { interval: *interval, anchor },
+            Trigger::Cron(cron) => Self::Cron(OnClock { times: cron, zone }),
+            Trigger::Calendar(calendar) => {
+                let offset = i64::from(zone.offset_at(anchor).whole_seconds());
+                let day = (anchor.as_micros().div_euclid(1_000_000) + offset).div_euclid(civil::DAY);
+                Self::Calendar(OnClock { times: calendar.counted_from(day), zone })
+            }
+        }
+    }
+
+    fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Interval { interval, anchor } => interval.next_after(*anchor, instant),
+            Self::Cron(cron) => cron.next_after(instant),
+            Self::Calendar(calendar) => calendar.next_after(instant),
+        }
+    }
+
+    fn last_at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Interval { interval, anchor } => interval.last_at_or_before(*anchor, instant),
+            Self::Cron(cron) => cron.last_at_or_before(instant),
+            Self::Calendar(calendar) => calendar.last_at_or_before(instant),
+        }
+    }
+
+    fn count_between(&self, from: Timestamp, to: Timestamp) -> u64 {
+        match self {
+            Self::Interval { interval, anchor } => interval.count_between(*anchor, from, to),
+            Self::Cron(cron) => cron.count_between(from, to),
+            Self::Calendar(calendar) => calendar.count_between(from, to),
+        }
+    }
+
+    fn moved(&self, occurrence: Timestamp) -> Option<Moved> {
+        let (wall, zone) = match self {
+            Self::Interval { .. } => return None,
+            Self::Cron(cron) => (cron.left_out(occurrence)?, cron.zone),
+            Self::Calendar(calendar) => (calendar.left_out(occurrence)?, calendar.zone),
+        };
+        let named = OffsetDateTime::from(Timestamp::from_seconds(wall));
+        let gap = zone.previous_transition(occurrence)?;
+        Some(Moved { named: PrimitiveDateTime::new(named.date(), named.time()), gap })
+    }
+}
+
 impl<'a> Occurrences<'a> {
-    /// The instants of a trigger on the grid of `anchor`, within bounds that both count. None bounds nothing.
+    /// The instants of a trigger in a zone, within bounds that both count. None bounds nothing. An interval lies on the
+    /// grid of `anchor`, a calendar interval of more than one day, week or month counts from its date.
     #[must_use]
     pub fn new(
         trigger: &'a Trigger,
+        zone: &'a Zone,
         anchor: Timestamp,
         start_at: Option<Timestamp>,
         end_at: Option<Timestamp>,
     ) -> Self {
-        Self { trigger, anchor, from: start_at.unwrap_or(Timestamp::MIN), until: end_at.unwrap_or(Timestamp::MAX) }
+        let rule = Rule::new(trigger, zone, anchor);
+        Self { rule, from: start_at.unwrap_or(Timestamp::MIN), until: end_at.unwrap_or(Timestamp::MAX) }
     }
 
     /// The first occurrence after this instant.
@@ -32,7 +118,7 @@ impl<'a> Occurrences<'a> {
         if instant < self.from {
             return self.first_at_or_after(self.from);
         }
-        self.trigger.next_after(self.anchor, instant).filter(|at| *at <= self.until)
+        self.rule.next_after(instant).filter(|at| *at <= self.until)
     }
 
     /// The first occurrence at or after this instant.
@@ -41,14 +127,14 @@ impl<'a> Occurrences<'a> {
         let instant = instant.max(self.from);
         match self.last_at_or_before(instant) {
             Some(at) if at == instant => Some(at),
-            _ => self.trigger.next_after(self.anchor, instant).filter(|at| *at <= self.until),
+            _ => self.rule.next_after(instant).filter(|at| *at <= self.until),
         }
     }
 
     /// The last occurrence at or before this instant.
     #[must_use]
     pub fn last_at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
-        self.trigger.last_at_or_before(self.anchor, instant.min(self.until)).filter(|at| *at >= self.from)
+        self.rule.last_at_or_before(instant.min(self.until)).filter(|at| *at >= self.from)
     }
 
     /// The last occurrence before this instant.
@@ -60,7 +146,13 @@ impl<'a> Occurrences<'a> {
     /// How many occurrences there are from one instant to another, both included.
     #[must_use]
     pub fn count_in(&self, from: Timestamp, to: Timestamp) -> u64 {
-        self.trigger.count_between(self.anchor, from.max(self.from), to.min(self.until))
+        self.rule.count_between(from.max(self.from), to.min(self.until))
+    }
+
+    /// Whether a clock change moved this occurrence: its time of day is one that the clocks go forward over.
+    #[must_use]
+    pub fn moved(&self, occurrence: Timestamp) -> Option<Moved> {
+        self.rule.moved(occurrence)
     }
 
     /// The occurrences after this instant, in order.
@@ -79,6 +171,8 @@ mod tests {
         Timestamp::from_seconds(seconds)
     }
 
+    static UTC: std::sync::LazyLock<Zone> = std::sync::LazyLock::new(Zone::utc);
+
     fn every(seconds: u64) -> Trigger {
         Interval::new(seconds).expect("valid").into()
     }
@@ -88,7 +182,7 @@ mod tests {
         let trigger = every(86_400);
         let start = Timestamp::parse("2027-01-01T09:00:00Z").expect("time");
         let end = Timestamp::parse("2027-01-04T09:00:00Z").expect("time");
-        let days = Occurrences::new(&trigger, start, Some(start), Some(end));
+        let days = Occurrences::new(&trigger, &UTC, start, Some(start), Some(end));
         assert_eq!(days.after(at(0)).count(), 4);
         assert_eq!(days.count_in(Timestamp::MIN, Timestamp::MAX), 4);
         assert_eq!((days.next_after(at(0)), days.next_after(end)), (Some(start), None));
@@ -98,7 +192,7 @@ mod tests {
     #[test]
     fn a_grid_at_the_ends_of_the_calendar() {
         let trigger = every(1);
-        let all = Occurrences::new(&trigger, Timestamp::MIN, None, None);
+        let all = Occurrences::new(&trigger, &UTC, Timestamp::MIN, None, None);
         assert_eq!(all.first_at_or_after(Timestamp::MIN), Some(Timestamp::MIN));
         assert_eq!(all.last_before(Timestamp::MIN), None);
         assert_eq!(all.next_after(Timestamp::MAX), None);
@@ -116,7 +210,7 @@ mod tests {
             length in 0..60_i64,
         ) {
             let trigger = every(seconds);
-            let occurrences = Occurrences::new(&trigger, at(anchor), start.map(at), end.map(at));
+            let occurrences = Occurrences::new(&trigger, &UTC, at(anchor), start.map(at), end.map(at));
             let all: Vec<i64> = (-200..200)
                 .filter(|s| (s - anchor).rem_euclid(seconds as i64) == 0)
                 .filter(|s| start.is_none_or(|start| *s >= start) && end.is_none_or(|end| *s <= end))

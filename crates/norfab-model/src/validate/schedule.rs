@@ -110,8 +110,9 @@ impl Limits {
     pub(crate) fn check_rules(&self, new: NewSchedule) -> Result<Rules, ValidationError> {
         self.check_target(&new.service, &new.task, &new.workers)?;
         self.check_payload(&new.args, &new.kwargs)?;
-        let Trigger::Interval(interval) = new.trigger;
-        seconds("interval", interval.seconds().into(), self.interval_seconds)?;
+        if let Trigger::Interval(interval) = &new.trigger {
+            seconds("interval", interval.seconds().into(), self.interval_seconds)?;
+        }
         let start_at = new.start_at.map(Timestamp::ceil_second);
         if let (Some(start_at), Some(end_at)) = (start_at, new.end_at)
             && start_at >= end_at
@@ -127,7 +128,7 @@ impl Limits {
             args: new.args,
             kwargs: new.kwargs,
             timeout: seconds("timeout", new.timeout, self.timeout_seconds)?,
-            jitter_seconds: self.check_jitter(new.jitter_seconds, interval.seconds())?,
+            jitter_seconds: self.check_jitter(new.jitter_seconds, &new.trigger)?,
             trigger: new.trigger,
             timezone: Zone::find(&new.timezone)?,
             start_at,
@@ -147,7 +148,8 @@ impl Limits {
             at.map_or(Ok(()), |at| self.check_ahead(now, field, at))?;
         }
         schedule.first_after(now).ok_or_else(|| {
-            let unbounded = Occurrences::new(&schedule.trigger, schedule.anchor_at, schedule.start_at, None);
+            let unbounded =
+                Occurrences::new(&schedule.trigger, &schedule.timezone, schedule.anchor_at, schedule.start_at, None);
             ValidationError::NothingToCome {
                 next: unbounded.next_after(now).unwrap_or(Timestamp::MAX),
                 end_at: schedule.end_at.unwrap_or(Timestamp::MAX),
@@ -155,11 +157,16 @@ impl Limits {
         })
     }
 
-    fn check_jitter(&self, given: u64, interval: u32) -> Result<u32, ValidationError> {
-        match u32::try_from(given).ok().filter(|jitter| *jitter <= self.jitter_seconds) {
-            None => Err(ValidationError::Jitter { given, limit: self.jitter_seconds }),
-            Some(jitter) if jitter >= interval => Err(ValidationError::JitterNotBelowInterval { given, interval }),
-            Some(jitter) => Ok(jitter),
+    /// Below an interval it is known to fit; how near the occurrences of other triggers come to each other is not, and
+    /// the jitter is cut there.
+    fn check_jitter(&self, given: u64, trigger: &Trigger) -> Result<u32, ValidationError> {
+        let jitter = u32::try_from(given).ok().filter(|jitter| *jitter <= self.jitter_seconds);
+        match (jitter, trigger) {
+            (None, _) => Err(ValidationError::Jitter { given, limit: self.jitter_seconds }),
+            (Some(jitter), Trigger::Interval(interval)) if jitter >= interval.seconds() => {
+                Err(ValidationError::JitterNotBelowInterval { given, interval: interval.seconds() })
+            }
+            (Some(jitter), _) => Ok(jitter),
         }
     }
 

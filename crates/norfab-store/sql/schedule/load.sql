@@ -20,6 +20,7 @@ SELECT
     next_due_at AS "next_due_at!: Cell",
     decided_until AS "decided_until!: Cell",
     last_run_at AS "last_run_at!: Cell",
+    zone_offset AS "zone_offset!: Cell",
     state AS "state!: Cell",
     "coalesce" AS "coalesce!: Cell",
     misfire_grace_seconds AS "misfire_grace_seconds!: Cell",

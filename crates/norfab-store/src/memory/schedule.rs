@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use norfab_model::{
-    ActiveJob, Effect, JobId, Json, Limits, Listed, Managed, Materialize, Materialized, Overlap, Realigned, RunNow,
-    Schedule, ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
-    SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, SwitchedOff, Timestamp, ValidSchedule,
+    ActiveJob, Effect, JobId, Json, Limits, Listed, Managed, Materialize, Materialized, Overlap, Realigned, Rezoned,
+    RunNow, Schedule, ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey,
+    SchedulePage, SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, SwitchedOff, Timestamp, ValidSchedule,
 };
 
 use super::MemoryStore;
 use super::data::{Data, Inserted};
+use crate::by_zone::{ByZone, rezone};
 use crate::materialize::{Batch, Due, PlannedRow, Settled};
 
 #[derive(Debug)]
@@ -17,6 +18,23 @@ pub(super) struct ScheduleRow {
     pub(super) schedule: Schedule,
     args: Json,
     kwargs: Json,
+    pub(super) by_zone: ByZone,
+}
+
+impl ScheduleRow {
+    /// Becomes what a call or a pass has made of it.
+    fn put(&mut self, after: Schedule) {
+        if ByZone::is_new(&self.schedule, &after) {
+            self.by_zone = ByZone::of(&after);
+        }
+        self.schedule = after;
+    }
+
+    /// Whether its cursor hangs on its zone and was computed by other zone data.
+    fn is_by_other_zones(&self, zone_data: &str) -> bool {
+        let runs = matches!(self.schedule.state, ScheduleState::Active | ScheduleState::Paused);
+        runs && self.by_zone.zone_data.as_deref().is_some_and(|data| data != zone_data)
+    }
 }
 
 impl Data {
@@ -68,7 +86,7 @@ impl Data {
         let row = self.schedule_mut(id)?;
         let managed = call(&row.schedule)?;
         if managed.effect == Effect::Changed {
-            row.schedule = managed.schedule.clone();
+            row.put(managed.schedule.clone());
             self.touched = true;
         }
         Ok(managed)
@@ -113,7 +131,7 @@ impl Data {
         let Settled { changed, events, outcome } = batch.settle(jobs, &made);
         for change in changed {
             if let Some(row) = self.schedules.get_mut(&change.number) {
-                row.schedule = change.after;
+                row.put(change.after);
                 self.touched = true;
             }
         }
@@ -172,8 +190,8 @@ impl ScheduleStore for MemoryStore {
         }
         data.refuse_taken_name(schedule)?;
         let number = data.schedules.last_key_value().map_or(1, |(last, _)| last + 1);
-        let (args, kwargs) = (valid.args().clone(), valid.kwargs().clone());
-        data.schedules.insert(number, ScheduleRow { schedule: schedule.clone(), args, kwargs });
+        let (args, kwargs, by_zone) = (valid.args().clone(), valid.kwargs().clone(), ByZone::of(schedule));
+        data.schedules.insert(number, ScheduleRow { schedule: schedule.clone(), args, kwargs, by_zone });
         data.touched = true;
         Ok(schedule.clone())
     }
@@ -220,7 +238,7 @@ impl ScheduleStore for MemoryStore {
         let updated = data.schedule_mut(id)?.schedule.update(now, patch.clone(), limits)?;
         data.refuse_taken_name(&updated.managed.schedule)?;
         let row = data.schedule_mut(id)?;
-        row.schedule = updated.managed.schedule.clone();
+        row.put(updated.managed.schedule.clone());
         updated.args.into_iter().for_each(|args| row.args = args);
         updated.kwargs.into_iter().for_each(|kwargs| row.kwargs = kwargs);
         data.touched = true;
@@ -247,7 +265,7 @@ impl ScheduleStore for MemoryStore {
         let row = data.schedule_mut(id)?;
         let most = row.schedule.max_instances as usize;
         let run = row.schedule.run_now(now, active.get(..most).unwrap_or(&active), overlap, limits)?;
-        row.schedule = run.schedule.clone();
+        row.put(run.schedule.clone());
         let (args, kwargs) = (row.args.clone(), row.kwargs.clone());
         data.insert(run.job.clone(), args, kwargs);
         Ok(run)
@@ -261,13 +279,28 @@ impl ScheduleStore for MemoryStore {
         let mut data = self.write();
         let mut realigned = Vec::new();
         for number in data.active_schedules(|due| due > now) {
-            let Some(ScheduleRow { schedule, .. }) = data.schedules.get_mut(&number) else { continue };
-            let (Some(from), Some(to)) = (schedule.next, schedule.realigned(now)) else { continue };
-            schedule.next = Some(to);
+            let Some(row) = data.schedules.get_mut(&number) else { continue };
+            let (Some(from), Some(to)) = (row.schedule.next, row.schedule.realigned(now)) else { continue };
+            row.put(Schedule { next: Some(to), ..row.schedule.clone() });
+            let schedule = &row.schedule;
             realigned.push(Realigned { schedule: schedule.uuid.clone(), name: schedule.name.clone(), from, to });
         }
         data.touched |= !realigned.is_empty();
         Ok(realigned)
+    }
+
+    async fn schedule_rezone(&self, zone_data: &str) -> Result<Vec<Rezoned>, ScheduleError> {
+        let mut data = self.write();
+        let (mut told, mut touched) = (Vec::new(), false);
+        for row in data.schedules.values_mut().filter(|row| row.is_by_other_zones(zone_data)) {
+            let (after, moved) = rezone(&row.schedule, row.by_zone.zone_offset);
+            row.by_zone = ByZone::of(&after);
+            row.schedule = after;
+            told.extend(moved);
+            touched = true;
+        }
+        data.touched |= touched;
+        Ok(told)
     }
 
     async fn schedule_next_due(&self) -> Result<Option<Timestamp>, ScheduleError> {

@@ -7,13 +7,14 @@ mod find;
 mod manage;
 mod materialize;
 mod realign;
+mod rezone;
 mod row;
 mod switch_off;
 
 use norfab_model::{
-    Limits, Managed, Materialize, Materialized, Overlap, Realigned, RunNow, Schedule, ScheduleDetail, ScheduleError,
-    ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleView, StoreError,
-    SwitchedOff, Timestamp, ValidSchedule,
+    Limits, Managed, Materialize, Materialized, Overlap, Realigned, Rezoned, RunNow, Schedule, ScheduleDetail,
+    ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleStore, ScheduleView,
+    StoreError, SwitchedOff, Timestamp, ValidSchedule,
 };
 
 use super::encode::EncodeError;
@@ -104,6 +105,10 @@ impl ScheduleStore for SqliteStore {
 
     async fn schedule_realign(&self, now: Timestamp) -> Result<Vec<Realigned>, ScheduleError> {
         Ok(realign::schedule_realign(&self.shared, now).await?)
+    }
+
+    async fn schedule_rezone(&self, zone_data: &str) -> Result<Vec<Rezoned>, ScheduleError> {
+        Ok(rezone::schedule_rezone(&self.shared, zone_data).await?)
     }
 
     async fn schedule_next_due(&self) -> Result<Option<Timestamp>, ScheduleError> {

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::super::*;
 use crate::schedule::tests::{NOON, noon};
 use crate::{
-    Effect, Interval, Limits, NewSchedule, Overlap, OverlapPolicy, Patch, ScheduleCounters, SchedulePatch, Trigger,
-    jitter,
+    Cron, Effect, Interval, Limits, NewSchedule, Overlap, OverlapPolicy, Patch, ScheduleCounters, SchedulePatch,
+    Trigger, jitter,
 };
 
 const MICROS: i64 = 1_000_000;
@@ -24,11 +24,47 @@ enum Fate {
     PassedOver,
 }
 
+/// When a schedule runs, as the model sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// Every so many seconds.
+    Every(i64),
+    /// In these seconds of every minute: bit n says second n.
+    Seconds(u64),
+}
+
+impl Rule {
+    fn trigger(self) -> Trigger {
+        match self {
+            Self::Every(seconds) => Interval::new(seconds.unsigned_abs()).expect("valid").into(),
+            Self::Seconds(bits) => {
+                let seconds = (0..60).filter(|n| bits >> n & 1 == 1).map(|n| n.to_string()).collect::<Vec<_>>();
+                Cron::with_seconds(&format!("{} * * * * *", seconds.join(","))).expect("valid").into()
+            }
+        }
+    }
+
+    fn has(self, anchor: i64, second: i64) -> bool {
+        match self {
+            Self::Every(seconds) => (second - anchor).rem_euclid(seconds) == 0,
+            Self::Seconds(bits) => bits >> second.rem_euclid(60) & 1 == 1,
+        }
+    }
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    let few = prop::collection::vec(0..60_u32, 1..6);
+    prop_oneof![
+        (1..30_i64).prop_map(Rule::Every),
+        few.prop_map(|seconds| Rule::Seconds(seconds.into_iter().fold(0, |bits, second| bits | 1 << second))),
+    ]
+}
+
 /// A schedule as the model sees it: whole seconds after noon, one after the other.
 #[derive(Debug, Clone)]
 struct Model {
     id: crate::ScheduleId,
-    interval: i64,
+    rule: Rule,
     anchor: i64,
     start: Option<i64>,
     end: Option<i64>,
@@ -57,21 +93,25 @@ const LONGEST_WAIT: i64 = 60 * MICROS;
 
 impl Model {
     fn is_occurrence(&self, second: i64) -> bool {
-        (second - self.anchor).rem_euclid(self.interval) == 0
+        self.rule.has(self.anchor, second)
             && self.start.is_none_or(|start| second >= start)
             && self.end.is_none_or(|end| second <= end)
     }
 
     fn first_after(&self, second: i64) -> Option<i64> {
-        // No interval here is longer than 30 s.
+        // Nothing here is further apart than a minute.
         let from = self.start.map_or(second + 1, |start| start.max(second + 1));
-        (from..from + 30).find(|second| self.is_occurrence(*second))
+        (from..from + 61).find(|second| self.is_occurrence(*second))
     }
 
     /// In microseconds after noon.
     fn due(&self, second: i64) -> i64 {
         let delay = jitter(&self.id, noon(second), self.jitter).as_micros() as i64;
-        let due = second * MICROS + delay;
+        if delay == 0 {
+            return second * MICROS;
+        }
+        let next = self.first_after(second).map_or(i64::MAX, |next| next * MICROS - 1);
+        let due = (second * MICROS + delay).min(next);
         self.end.map_or(due, |end| due.min(end * MICROS))
     }
 
@@ -159,13 +199,13 @@ impl Model {
     }
 
     /// Takes a new rule over, when it is a valid one.
-    fn update(&mut self, now: i64, interval: i64, end: Option<i64>, jitter: u32) -> Option<u64> {
-        let next = Model { interval, end, jitter, ..self.clone() };
+    fn update(&mut self, now: i64, rule: Rule, end: Option<i64>, jitter: u32) -> Option<u64> {
+        let next = Model { rule, end, jitter, ..self.clone() };
         let ordered = next.start.zip(next.end).is_none_or(|(start, end)| start < end);
-        if i64::from(jitter) >= interval || !ordered {
+        if matches!(rule, Rule::Every(interval) if i64::from(jitter) >= interval) || !ordered {
             return None;
         }
-        if (interval, end, jitter) == (self.interval, self.end, self.jitter) {
+        if (rule, end, jitter) == (self.rule, self.end, self.jitter) {
             return Some(0);
         }
         let now = self.turn(now);
@@ -231,7 +271,7 @@ enum Act {
     Resume,
     Disable,
     Save,
-    Interval(i64),
+    Rule(Rule),
     End(Option<i64>),
     Jitter(u32),
     RunNow,
@@ -261,7 +301,7 @@ fn act() -> impl Strategy<Value = Act> {
         3 => Just(Act::Resume),
         1 => Just(Act::Disable),
         1 => Just(Act::Save),
-        1 => (1..30_i64).prop_map(Act::Interval),
+        1 => rule().prop_map(Act::Rule),
         2 => prop::option::of(1..3000_i64).prop_map(Act::End),
         1 => (0..20_u32).prop_map(Act::Jitter),
         1 => Just(Act::RunNow),
@@ -272,7 +312,7 @@ fn act() -> impl Strategy<Value = Act> {
 fn late() -> impl Strategy<Value = Act> {
     prop_oneof![
         1 => Just(Act::Resume),
-        2 => (1..30_i64).prop_map(Act::Interval),
+        2 => rule().prop_map(Act::Rule),
         1 => prop::option::of(1..3000_i64).prop_map(Act::End),
         1 => (0..20_u32).prop_map(Act::Jitter),
     ]
@@ -288,9 +328,9 @@ fn act_or_step() -> impl Strategy<Value = Act> {
 
 /// A schedule and the model of it, created at noon. None when it could not be.
 fn created() -> impl Strategy<Value = (Schedule, Model)> {
-    let rule = (1..30_i64, prop::option::of(-100..100_i64), prop::option::of(1..2000_i64), 0..20_u32);
+    let rule = (rule(), prop::option::of(-100..100_i64), prop::option::of(1..2000_i64), 0..20_u32);
     let policies = (0..3_usize, any::<bool>(), 1..5_u32, prop::option::of(1..40_u32));
-    (rule, policies).prop_filter_map("nothing to come", |((interval, start, end, jitter), policies)| {
+    (rule, policies).prop_filter_map("nothing to come", |((rule, start, end, jitter), policies)| {
         let (coalesce, allow, max_instances, grace) = policies;
         let coalesce = *Coalesce::ALL.get(coalesce)?;
         let overlap = if allow { OverlapPolicy::Allow } else { OverlapPolicy::Forbid };
@@ -300,12 +340,12 @@ fn created() -> impl Strategy<Value = (Schedule, Model)> {
             max_instances: max_instances.into(),
             misfire_grace_seconds: grace.map(u64::from),
             jitter_seconds: jitter.into(),
-            ..NewSchedule::new("nornir", "cli", every(interval)).coalesce(coalesce).overlap_policy(overlap)
+            ..NewSchedule::new("nornir", "cli", rule.trigger()).coalesce(coalesce).overlap_policy(overlap)
         };
         let schedule = Limits::default().check_schedule(NOON, new).ok()?.schedule().clone();
         let mut model = Model {
             id: schedule.uuid.clone(),
-            interval,
+            rule,
             anchor: start.unwrap_or(0),
             start,
             end,
@@ -326,10 +366,6 @@ fn created() -> impl Strategy<Value = (Schedule, Model)> {
         model.cursor = model.first_after(0);
         Some((schedule, model))
     })
-}
-
-fn every(seconds: i64) -> Trigger {
-    Interval::new(seconds.unsigned_abs()).expect("valid").into()
 }
 
 fn instant(micros: i64) -> Timestamp {
@@ -394,21 +430,21 @@ fn apply(schedule: &mut Schedule, model: &mut Model, now: i64, act: &Act) -> Res
             model.realign(now);
         }
         Act::Forward(_) | Act::Late(..) => unreachable!("taken apart above"),
-        Act::Save => patch.trigger = Some(every(model.interval)),
-        Act::Interval(seconds) => patch.trigger = Some(every(*seconds)),
+        Act::Save => patch.trigger = Some(model.rule.trigger()),
+        Act::Rule(new) => patch.trigger = Some(new.trigger()),
         Act::End(end) => patch.end_at = end.map_or(Patch::Clear, |end| Patch::Set(noon(end))),
         Act::Jitter(seconds) => patch.jitter_seconds = Patch::Set(u64::from(*seconds)),
     }
     if !patch.is_empty() {
-        let (mut interval, mut end, mut jitter) = (model.interval, model.end, model.jitter);
+        let (mut rule, mut end, mut jitter) = (model.rule, model.end, model.jitter);
         match act {
-            Act::Interval(seconds) => interval = *seconds,
+            Act::Rule(new) => rule = *new,
             Act::End(at) => end = *at,
             Act::Jitter(seconds) => jitter = *seconds,
             _ => {}
         }
         let updated = schedule.update(at, patch, &limits).ok().map(|updated| updated.managed);
-        prop_assert_eq!(updated.as_ref().map(|managed| managed.passed_over), model.update(now, interval, end, jitter));
+        prop_assert_eq!(updated.as_ref().map(|managed| managed.passed_over), model.update(now, rule, end, jitter));
         *schedule = updated.map_or_else(|| schedule.clone(), |managed| managed.schedule);
     }
     prop_assert_eq!(schedule.counters, model.counters());

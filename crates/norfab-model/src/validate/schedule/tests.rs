@@ -112,3 +112,41 @@ fn names_and_zones() {
     refuses(every("1h").timezone("America/New_Yrok"), "did you mean America/New_York?");
     refuses(every("1h").timezone("+05:30"), "is an offset");
 }
+
+fn by_the_clock(trigger: impl Into<crate::Trigger>) -> NewSchedule {
+    NewSchedule::new("nornir", "cli", trigger).timezone("America/New_York")
+}
+
+#[test]
+fn cron_and_calendar_triggers() {
+    let cron = |expression: &str| by_the_clock(crate::Cron::new(expression).expect(expression));
+    let first = |new| accepts(new).next.map(|next| next.occurrence);
+    // It is 07:00 in New York.
+    assert_eq!(first(cron("0 8 * * *")), Some(noon(3600)));
+    assert_eq!(first(cron("0 7 * * *")), Some(noon(DAY)));
+    assert_eq!(first(cron("0 7 * * *").start_at(noon(3 * DAY))), Some(noon(3 * DAY)));
+    assert_eq!(first(by_the_clock(crate::Calendar::daily("08:00").expect("valid"))), Some(noon(3600)));
+    // How near its occurrences come to each other is not known; the jitter is cut at the next one.
+    let minutely = accepts(cron("* * * * *").jitter(86_400));
+    let due: Vec<_> = minutely.preview(NOON).take(100).collect();
+    assert!(due.iter().zip(due.iter().skip(1)).all(|(one, next)| one.due < next.occurrence));
+    refuses(cron("* * * * *").jitter(86_401), "jitter_seconds must be 0 to 86400");
+    // Something must be to come.
+    refuses(
+        cron("0 0 29 2 *").end_at(noon(300 * DAY)),
+        "the next occurrence would be at 2028-02-29T05:00:00Z, after end_at",
+    );
+    refuses(cron("0 8 * * *").timezone("CST"), "is an abbreviation");
+    refuses(cron("0 8 * * *").timezone("+05:30"), "is an offset");
+}
+
+#[test]
+fn another_zone_is_another_timing() {
+    let schedule = accepts(by_the_clock(crate::Cron::new("0 8 * * *").expect("valid")));
+    let patch = |zone: &str| crate::SchedulePatch { timezone: crate::Patch::Set(zone.into()), ..Default::default() };
+    let limits = Limits::default();
+    let updated = |zone| schedule.update(noon(10), patch(zone), &limits).expect("valid").managed.schedule;
+    assert_eq!(updated("Europe/Berlin").next.map(|next| next.occurrence), Some(noon(19 * 3600)));
+    // The same one by another name.
+    assert_eq!(updated("us/eastern").next, schedule.next);
+}

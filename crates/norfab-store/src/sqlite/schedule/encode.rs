@@ -4,6 +4,7 @@ use norfab_model::{Job, Json, Schedule, ScheduleId, Timestamp};
 use serde::Serialize;
 
 use super::row::MOST;
+use crate::by_zone::ByZone;
 use crate::sqlite::codec::{Codec, Place};
 use crate::sqlite::encode::EncodeError;
 use crate::sqlite::local_time::LocalTime;
@@ -34,6 +35,8 @@ pub(super) struct RuleRow {
     next_run_at: Option<i64>,
     next_due_at: Option<i64>,
     decided_until: i64,
+    #[serde(flatten)]
+    by_zone: ByZone,
     state: &'static str,
     coalesce: &'static str,
     misfire_grace_seconds: Option<u32>,
@@ -71,6 +74,7 @@ impl RuleRow {
             next_run_at: micros(schedule.next.map(|next| next.occurrence)),
             next_due_at: micros(schedule.next.map(|next| next.due)),
             decided_until: schedule.decided_until.as_micros(),
+            by_zone: ByZone::of(schedule),
             state: schedule.state.as_str(),
             coalesce: schedule.coalesce.as_str(),
             misfire_grace_seconds: schedule.misfire_grace_seconds,
@@ -120,6 +124,10 @@ pub(super) struct ChangeRow {
     next_run_at: Option<i64>,
     next_due_at: Option<i64>,
     decided_until: i64,
+    /// Whether the cursor was computed by this release's zone data just now.
+    by_this_data: bool,
+    #[serde(flatten)]
+    by_zone: ByZone,
     last_run_at: Option<i64>,
     updated_at: i64,
     total_runs: u64,
@@ -143,6 +151,8 @@ impl ChangeRow {
             next_run_at: micros(after.next.map(|next| next.occurrence)),
             next_due_at: micros(after.next.map(|next| next.due)),
             decided_until: after.decided_until.as_micros(),
+            by_this_data: ByZone::is_new(before, after),
+            by_zone: ByZone::of(after),
             last_run_at: micros(after.last_run_at),
             updated_at: after.updated_at.as_micros(),
             total_runs: after.counters.total_runs.min(MOST),
@@ -153,6 +163,11 @@ impl ChangeRow {
             last_error: after.last_error.clone(),
             last_outcome: after.last_outcome.as_ref().map(norfab_model::LastOutcome::to_column),
         }
+    }
+
+    /// The same when this release's zone data leaves or puts the cursor where it is to be.
+    pub(super) fn rezoned(number: i64, before: &Schedule, after: &Schedule) -> Self {
+        Self { by_this_data: true, ..Self::new(number, before, after) }
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) struct Row {
     pub(super) next_due_at: Cell,
     pub(super) decided_until: Cell,
     pub(super) last_run_at: Cell,
+    pub(super) zone_offset: Cell,
     pub(super) state: Cell,
     pub(super) coalesce: Cell,
     pub(super) misfire_grace_seconds: Cell,

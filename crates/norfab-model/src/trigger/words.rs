@@ -1,0 +1,207 @@
+//! Triggers in words.
+
+use super::calendar::{Cadence, Calendar, TimeOfDay};
+use super::cron::{Cron, Days};
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const NTH: [&str; 5] = ["first", "second", "third", "fourth", "fifth"];
+/// Up to how many times of day are told one by one.
+const FEW_TIMES: usize = 6;
+
+/// A calendar interval in words.
+pub(super) fn of_calendar(calendar: &Calendar) -> String {
+    let (every, at) = (calendar.every(), calendar.at());
+    match calendar.cadence() {
+        Cadence::Days { every: 1 } => format!("at {at} every day"),
+        Cadence::Days { .. } => format!("at {at} every {every} days"),
+        Cadence::Weeks { weekdays, .. } => {
+            let days = weekdays_named(weekdays.bits());
+            let weeks = if every == 1 { String::new() } else { format!(" of every {every} weeks") };
+            format!("on {days}{weeks} at {at}")
+        }
+        Cadence::Months { day, .. } => {
+            let months = if every == 1 { "every month".to_owned() } else { format!("every {every} months") };
+            let rest = if day > 28 { ", or else the last day," } else { "" };
+            format!("on the {}{rest} of {months} at {at}", ordinal(day))
+        }
+    }
+}
+
+/// A cron expression in words.
+pub(super) fn of_cron(cron: &Cron) -> String {
+    let (days, times) = (days_named(cron.days()), times_named(cron));
+    match days {
+        Some(days) => format!("{days} {times}"),
+        None if times.contains("every ") => times,
+        None => format!("{times} every day"),
+    }
+}
+
+/// Which days, unless it is every day.
+fn days_named(days: &Days) -> Option<String> {
+    let by_day = (!days.any_day).then(|| by_day_named(days));
+    let by_weekday = (!days.any_weekday).then(|| by_weekday_named(days));
+    let found = [by_day, by_weekday].into_iter().flatten().collect::<Vec<_>>().join(" or ");
+    let months = (days.months != 0b1_1111_1111_1110).then(|| list(&runs(days.months, 1, 12, |n| name(&MONTHS, n - 1))));
+    match (found.is_empty(), months) {
+        (true, None) => None,
+        (true, Some(months)) => Some(format!("every day in {months}")),
+        (false, None) => Some(found),
+        (false, Some(months)) => Some(format!("{found} in {months}")),
+    }
+}
+
+fn by_day_named(days: &Days) -> String {
+    let mut found = runs(days.days, 1, 31, ordinal);
+    if days.last_day {
+        found.push("last day of the month".to_owned());
+    }
+    if days.last_workday {
+        found.push("last Monday to Friday of the month".to_owned());
+    }
+    let nearest = (1..=31).filter(|day| days.nearest_workdays >> day & 1 == 1);
+    found.extend(nearest.map(|day| format!("Monday to Friday nearest the {}", ordinal(day))));
+    format!("on the {}", list(&found))
+}
+
+fn by_weekday_named(days: &Days) -> String {
+    let mut found = Vec::new();
+    if days.weekdays != 0 {
+        found.push(weekdays_named(days.weekdays));
+    }
+    let nth = NTH.into_iter().zip(days.nth_weekdays).chain([("last", days.last_weekdays)]);
+    for (nth, weekdays) in nth.filter(|(_, weekdays)| *weekdays != 0) {
+        let names: Vec<_> = bits(weekdays, 0, 6).into_iter().map(|n| name(&WEEKDAYS, n)).collect();
+        found.push(format!("the {nth} {} of the month", list(&names)));
+    }
+    format!("on {}", list(&found))
+}
+
+/// `Mondays and Thursdays`, `Mondays to Fridays`.
+fn weekdays_named(weekdays: u64) -> String {
+    // Monday first: Sunday is the seventh.
+    let from_monday = weekdays >> 1 | (weekdays & 1) << 6;
+    list(&runs(from_monday, 0, 6, |n| format!("{}s", name(&WEEKDAYS, (n + 1) % 7))))
+}
+
+fn times_named(cron: &Cron) -> String {
+    let [seconds, minutes, hours] = cron.time_bits();
+    let (second, minute, hour) = (bits(seconds, 0, 59), bits(minutes, 0, 59), bits(hours, 0, 23));
+    if second.len() * minute.len() * hour.len() <= FEW_TIMES && !cron.has_free_hours() {
+        return format!("at {}", list(&one_by_one(&hour, &minute, &second)));
+    }
+    let of_hours = hours_named(cron, &hour);
+    let of_which = if of_hours.is_empty() { " of every hour" } else { &of_hours };
+    let numbers = |set| list(&runs(set, 0, 59, |n| n.to_string()));
+    match (second.as_slice(), steps(&second, 60), steps(&minute, 60)) {
+        (_, Some(1), Some(1)) => format!("every second{of_hours}"),
+        (_, Some(step), Some(1)) => format!("every {step} seconds{of_hours}"),
+        ([0], _, Some(1)) => format!("every minute{of_hours}"),
+        ([0], _, Some(step)) => format!("every {step} minutes{of_hours}"),
+        ([0], _, None) => of_every_hour(&minute, &hour)
+            .filter(|_| cron.has_free_hours())
+            .unwrap_or_else(|| format!("at minute {}{of_which}", numbers(minutes))),
+        _ => format!("at second {} of minute {}{of_which}", numbers(seconds), numbers(minutes)),
+    }
+}
+
+fn one_by_one(hours: &[u32], minutes: &[u32], seconds: &[u32]) -> Vec<String> {
+    let mut found = Vec::new();
+    for hour in hours {
+        for minute in minutes {
+            let times = seconds.iter().filter_map(|second| TimeOfDay::new(*hour, *minute, *second));
+            found.extend(times.map(|time| time.to_string()));
+        }
+    }
+    found
+}
+
+/// ` of hours 9 to 17`; nothing when it is every hour.
+fn hours_named(cron: &Cron, hours: &[u32]) -> String {
+    match steps(hours, 24) {
+        Some(1) => String::new(),
+        Some(step) if cron.has_free_hours() => format!(" of every {} hour", ordinal(step)),
+        _ => {
+            let set = hours.iter().fold(0, |set, hour| set | 1_u64 << hour);
+            format!(
+                " of {} {}",
+                if hours.len() == 1 { "hour" } else { "hours" },
+                list(&runs(set, 0, 23, |n| n.to_string()))
+            )
+        }
+    }
+}
+
+/// `every 2 hours`, when it is on the hour.
+fn of_every_hour(minutes: &[u32], hours: &[u32]) -> Option<String> {
+    let step = steps(hours, 24).filter(|_| minutes == [0])?;
+    Some(if step == 1 { "every hour".to_owned() } else { format!("every {step} hours") })
+}
+
+/// The step when the values begin with 0 and come round evenly.
+fn steps(values: &[u32], whole: u32) -> Option<u32> {
+    let count = u32::try_from(values.len()).ok().filter(|count| *count > 1 && whole.is_multiple_of(*count))?;
+    let step = whole / count;
+    values.iter().zip(0..).all(|(value, n)| *value == n * step).then_some(step)
+}
+
+/// The values of a set, three or more in a row as one.
+fn runs(set: u64, least: u32, greatest: u32, named: impl Fn(u32) -> String) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut n = least;
+    while n <= greatest {
+        let end = (n..=greatest).take_while(|n| set >> n & 1 == 1).last();
+        match end {
+            Some(end) if end >= n + 2 => found.push(format!("{} to {}", named(n), named(end))),
+            Some(end) => found.extend((n..=end).map(&named)),
+            None => {}
+        }
+        n = end.unwrap_or(n) + 1;
+    }
+    found
+}
+
+fn bits(set: u64, least: u32, greatest: u32) -> Vec<u32> {
+    (least..=greatest).filter(|n| set >> n & 1 == 1).collect()
+}
+
+fn name(names: &[&str], n: u32) -> String {
+    usize::try_from(n).ok().and_then(|n| names.get(n)).copied().unwrap_or_default().to_owned()
+}
+
+/// `a, b and c`.
+fn list(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn ordinal(n: u32) -> String {
+    let ending = match (n % 10, n % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{n}{ending}")
+}
+
+#[cfg(test)]
+mod tests;

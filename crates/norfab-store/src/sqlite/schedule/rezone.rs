@@ -1,0 +1,38 @@
+//! Cursors that were computed by other zone data than this process has.
+
+use norfab_model::{Rezoned, StoreError};
+
+use super::encode::ChangeRow;
+use super::{all_written, find};
+use crate::by_zone::rezone;
+use crate::sqlite::row::Cell;
+use crate::sqlite::{Shared, encode, storage};
+
+pub(super) async fn schedule_rezone(shared: &Shared, zone_data: &str) -> Result<Vec<Rezoned>, StoreError> {
+    const DOING: &str = "bring schedules to other zone data";
+    let mut tx = shared.write(DOING).await?;
+    let by_others = sqlx::query_file_scalar!("sql/schedule/by_other_zones.sql", zone_data)
+        .fetch_all(&mut *tx)
+        .await
+        .map_err(storage(DOING))?;
+    let (mut told, mut changes) = (Vec::new(), Vec::new());
+    for row in find::rows(&mut tx, &by_others, DOING).await? {
+        // Who cannot be read comes to light when it is due.
+        let Ok(before) = row.schedule() else { continue };
+        let offset_then = match row.zone_offset {
+            Cell::Integer(seconds) => i32::try_from(seconds).ok(),
+            _ => None,
+        };
+        let (after, moved) = rezone(&before, offset_then);
+        changes.push(ChangeRow::rezoned(row.row, &before, &after));
+        told.extend(moved);
+    }
+    if changes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = encode::array(&changes).map_err(storage(DOING))?;
+    let written = sqlx::query_file!("sql/schedule/change.sql", rows).execute(&mut *tx).await;
+    all_written(&written.map_err(storage(DOING))?, changes.len(), DOING)?;
+    tx.commit().await.map_err(storage(DOING))?;
+    Ok(told)
+}
