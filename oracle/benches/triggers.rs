@@ -137,3 +137,9 @@ fn count_every_second(bencher: Bencher<'_, '_>, years: i64) {
 fn read(expression: &str) -> bool {
     Cron::new(black_box(expression)).is_ok()
 }
+
+/// Refusing a zone, with a hint at the nearest name.
+#[divan::bench(args = ["America/New_Yrok", "CST", "+05:30", "America/Argentina/ComodRivadaviaComodRivadavia"])]
+fn refuse_zone(name: &str) -> bool {
+    Zone::find(black_box(name)).is_ok()
+}

@@ -159,7 +159,8 @@ fn strip_prefix_any_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
 
 /// The name that takes the fewest changes, when that is at most a third of its letters. A bare city counts as its zone.
 fn nearest(given: &str) -> Option<&'static str> {
-    const LONGEST: usize = 64;
+    // The longest name has 32 letters: what is longer by more than a half is like none.
+    const LONGEST: usize = 48;
     if given.is_empty() || given.len() > LONGEST {
         return None;
     }
@@ -172,13 +173,23 @@ fn nearest(given: &str) -> Option<&'static str> {
 }
 
 fn distance(wanted: &str, name: &str) -> usize {
-    let whole = strsim::osa_distance(wanted, name);
+    let whole = changes(wanted, name);
     let city = name.rsplit('/').next().unwrap_or(name);
     match wanted.rsplit_once('/') {
-        None => whole.min(strsim::osa_distance(wanted, city)),
+        None => whole.min(changes(wanted, city)),
         // The right city in the wrong area.
         Some((_, wanted_city)) if wanted_city == city => whole.min(1),
         Some(_) => whole,
+    }
+}
+
+/// How many letters to change; when there are too many of them or too few, more than can count.
+fn changes(wanted: &str, name: &str) -> usize {
+    let (wanted_letters, letters) = (wanted.chars().count(), name.chars().count());
+    if wanted_letters.abs_diff(letters) * 3 > wanted_letters {
+        usize::MAX / 3
+    } else {
+        strsim::osa_distance(wanted, name)
     }
 }
 

@@ -142,7 +142,12 @@ fn counts(cadence: Cadence, anchor: Date, date: Date) -> bool {
 
 proptest! {
     #[test]
-    fn agrees_with_walking(cadence in cadence(), anchor in 15_000..25_000_i64, from in 18_000..22_000_i64, second in 0..DAY) {
+    fn agrees_with_walking(
+        cadence in cadence(),
+        anchor in 15_000..25_000_i64,
+        from in 18_000..22_000_i64,
+        second in 0..DAY,
+    ) {
         let at = TimeOfDay::new(12, 0, 0).expect("time");
         let calendar = Calendar::new(cadence, at).expect("valid");
         let times = calendar.counted_from(anchor);
