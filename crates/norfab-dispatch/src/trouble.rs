@@ -40,12 +40,13 @@ impl Trouble {
     pub(crate) fn failed(&mut self, now: Timestamp, error: &StoreError) -> Timestamp {
         let text = describe(error);
         self.pause = (self.pause * 2).clamp(Duration::from_millis(100).min(self.longest), self.longest);
-        if self.last.as_ref() == Some(&text) {
+        // One outage is told once, whichever steps it makes fail.
+        if self.last.is_some() {
             tracing::debug!(pause = ?self.pause, "Still the same: {}: {text}", self.says);
         } else {
             tracing::error!("{}: {text}", self.says);
-            self.last = Some(text);
         }
+        self.last = Some(text);
         let retry_at = now.saturating_add(self.pause);
         self.retry_at = Some(retry_at);
         retry_at
