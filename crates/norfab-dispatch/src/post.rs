@@ -77,15 +77,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     ) -> Result<(), StoreError> {
         let unsent: Vec<JobId> = std::iter::once(first).chain(rest).collect();
         self.queue_was_full(now);
-        // Should the claims not be taken back, they are sent all the same.
-        for job in &unsent {
-            self.requests.ended(job);
-            self.requests.post_later(now, job);
-        }
+        unsent.iter().for_each(|job| self.requests.ended(job));
+        // Should the claims not be taken back, the next pass finds them.
         self.claims = Claims::InDoubt;
         self.store.job_unclaim(now, &unsent).await?;
         self.claims = Claims::Known;
-        unsent.iter().for_each(|job| self.requests.ended(job));
         Ok(())
     }
 }

@@ -268,3 +268,24 @@ mod disk {
         );
     }
 }
+
+/// The queue to the broker is full, and the database cannot take the claim back just then.
+#[tokio::test]
+async fn a_claim_that_cannot_be_taken_back_is_sent() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mut bench = Bench::up(Arc::new(common::open(folder.path()).await)).await;
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("jobs.db"));
+    let mut other = sqlx::ConnectOptions::connect(&options).await.expect("opens");
+    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON jobs WHEN old.status = 'SUBMITTING' AND new.status = 'NEW' \
+                  BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    sqlx::query(refuse).execute(&mut other).await.expect("made");
+    bench.set_full(true);
+    let id = bench.add(echo()).await;
+    let mut health = bench.control.health();
+    health.wait_for(|health| health.storage_error.is_some()).await.expect("the dispatcher runs");
+    sqlx::query("DROP TRIGGER refuse").execute(&mut other).await.expect("dropped");
+    bench.set_full(false);
+    bench.clock.advance(Duration::from_secs(1));
+    assert_eq!(bench.next_post().await.job, id);
+    bench.silent().await;
+}
