@@ -69,7 +69,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Asks the broker for the live workers, unless it is asked already.
     pub(crate) async fn ask_for_workers(&mut self, now: Timestamp) {
-        if !self.live.is_awaited(now, self.config.probe_timeout) {
+        if self.live.owed_since().is_none() {
             let id = JobId::generate(now);
             let (task, kwargs) = ("show_workers".to_owned(), Json::empty_object());
             self.live.asked(now, id.clone());

@@ -24,11 +24,6 @@ impl Live {
         self.workers.as_ref().filter(|_| self.answered_at <= now && now <= until)
     }
 
-    /// Whether an answer may still come: nothing that needs one is sent before. One that takes too long is not waited for.
-    pub(crate) fn is_awaited(&self, now: Timestamp, patience: Duration) -> bool {
-        self.asked.as_ref().is_some_and(|(_, at)| *at <= now && now < at.saturating_add(patience))
-    }
-
     /// When an answer is not waited for any longer.
     pub(crate) fn gives_up_at(&self, patience: Duration) -> Option<Timestamp> {
         self.owed_since().map(|at| at.saturating_add(patience))
@@ -39,7 +34,7 @@ impl Live {
         self.asked = Some((question, now));
     }
 
-    /// When the question left that is out.
+    /// When the question left that is out. Nothing that needs its answer is sent before.
     pub(crate) fn owed_since(&self) -> Option<Timestamp> {
         self.asked.as_ref().map(|(_, at)| *at)
     }
@@ -95,8 +90,11 @@ mod tests {
         assert_eq!(live.answered(T0, &question, &Json::empty_object()), Some(Err(())));
         // Neither a senseless answer nor none is asked for again at once, nor waited for without end.
         let patience = Duration::from_secs(5);
-        assert!(live.is_awaited(T0.plus_seconds(4), patience) && !live.is_awaited(T0.plus_seconds(5), patience));
         assert_eq!(live.gives_up_at(patience), Some(T0.plus_seconds(5)));
+        live.forget_late(T0.plus_seconds(4), patience);
+        assert!(live.owed_since().is_some());
+        live.forget_late(T0.plus_seconds(5), patience);
+        assert!(live.owed_since().is_none());
     }
 
     #[test]

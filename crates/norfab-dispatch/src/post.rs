@@ -20,8 +20,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
         let ready = self.due().await?.send.is_some_and(|at| at <= now);
         let room = self.config.window.saturating_sub(self.requests.posts_out());
-        if !ready || room == 0 || self.link.link() == Link::Down || self.live.is_awaited(now, self.config.probe_timeout)
-        {
+        if !ready || room == 0 || self.link.link() == Link::Down || self.live.owed_since().is_some() {
             return Ok(());
         }
         let limit = u32::try_from(room).unwrap_or(u32::MAX);
