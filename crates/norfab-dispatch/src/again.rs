@@ -1,7 +1,8 @@
 //! Sending again what was not delivered, and asking again who did not know of it yet.
 
 use norfab_model::{
-    Broker, Clock, JobId, Json, Link, Poll, Post, Request, Resend, ScheduleStore, Store, StoreError, Timestamp,
+    Broker, Clock, JobId, Json, Link, Poll, Post, Request, Resend, ScheduleStore, SendAgain, Store, StoreError,
+    Timestamp,
 };
 
 use crate::Dispatcher;
@@ -19,18 +20,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.ask(now, poll).await;
         }
         self.again.extend(due.send);
-        let elsewhere = self.again.iter().any(|again| again.why == Resend::Elsewhere);
-        if elsewhere && self.live.fresh(now).is_none() {
+        // Only who needs another worker waits for the list of them.
+        let unlisted = self.live.fresh(now).is_none();
+        let waits = |again: &SendAgain| unlisted && again.why == Resend::Elsewhere;
+        let (waiting, again): (Vec<SendAgain>, Vec<SendAgain>) = self.again.iter().cloned().partition(waits);
+        if !waiting.is_empty() {
             self.ask_for_workers(now).await;
+        }
+        if again.is_empty() {
             return Ok(());
         }
-        if self.again.is_empty() {
-            return Ok(());
-        }
-        let sent = self.store.job_send_again(now, self.again.clone(), self.live.fresh(now)).await?;
+        let sent = self.store.job_send_again(now, again, self.live.fresh(now)).await?;
         self.progress = true;
         self.due = None;
-        self.again = sent.left;
+        self.again = waiting;
+        self.again.extend(sent.left);
         for post in sent.posts {
             let (job, target) = (post.job.clone(), post.target.clone());
             if self.post(now, post).await {
