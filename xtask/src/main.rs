@@ -1,6 +1,7 @@
 //! The project's own commands: what must hold is a program. `cargo xtask` lists them.
 
 mod acceptance;
+mod bench;
 mod ci;
 mod layers;
 mod migrations;
@@ -34,6 +35,7 @@ cargo xtask COMMAND
   acceptance                every test that docs/acceptance.md names is there
   operations                every warning and error that the crates log is in docs/operations.md
   sim --seeds A..B [ARGS]   the simulation of these seeds: --steps N, --store memory|sqlite
+  bench [NAME..] [--json]   figures beside the limits of this machine (docs/performance.md): --runs N, --scale SHARE
   oracle                    compares triggers and zones with a walk by the minute and with Python's zoneinfo (minutes)
   package                   each crate that is published builds from its package alone
 ";
@@ -67,6 +69,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["acceptance"] => acceptance::check()?,
         ["operations"] => operations::check()?,
         ["sim", rest @ ..] => sim::run(rest)?,
+        ["bench", rest @ ..] => bench::run(rest)?,
         ["oracle"] => oracle::run()?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
