@@ -3,6 +3,7 @@
 mod acceptance;
 mod bench;
 mod ci;
+mod fuzz;
 mod layers;
 mod migrations;
 mod mirror;
@@ -36,6 +37,7 @@ cargo xtask COMMAND
   operations                every warning and error that the crates log is in docs/operations.md
   sim --seeds A..B [ARGS]   the simulation of these seeds: --steps N, --store memory|sqlite
   bench [NAME..] [--json]   figures beside the limits of this machine (docs/performance.md): --runs N, --scale SHARE
+  fuzz [NAME..] [--seconds N]  feeds invented bytes to all that reads wire, disk and user (nightly, cargo-fuzz)
   oracle                    compares triggers and zones with a walk by the minute and with Python's zoneinfo (minutes)
   package                   each crate that is published builds from its package alone
 ";
@@ -70,6 +72,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["operations"] => operations::check()?,
         ["sim", rest @ ..] => sim::run(rest)?,
         ["bench", rest @ ..] => bench::run(rest)?,
+        ["fuzz", rest @ ..] => fuzz::run(rest)?,
         ["oracle"] => oracle::run()?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
