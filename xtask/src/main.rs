@@ -13,6 +13,7 @@ mod package;
 mod peer;
 mod shell;
 mod sim;
+mod soak;
 mod sqlx;
 mod statement;
 mod test;
@@ -39,6 +40,7 @@ cargo xtask COMMAND
   bench [NAME..] [--json]   figures beside the limits of this machine (docs/performance.md): --runs N, --scale SHARE
   fuzz [NAME..] [--seconds N]  feeds invented bytes to all that reads wire, disk and user (nightly, cargo-fuzz)
   oracle                    compares triggers and zones with a walk by the minute and with Python's zoneinfo (minutes)
+  soak [--minutes N]        500 occurrences a second beside a broker that goes and comes back: nothing lost, nothing grows
   package                   each crate that is published builds from its package alone
 ";
 
@@ -74,6 +76,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["bench", rest @ ..] => bench::run(rest)?,
         ["fuzz", rest @ ..] => fuzz::run(rest)?,
         ["oracle"] => oracle::run()?,
+        ["soak", rest @ ..] => soak::run(rest)?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
     }

@@ -4,5 +4,7 @@
 #![cfg(unix)]
 
 mod common;
+#[cfg(target_os = "linux")]
+mod soak;
 mod stop;
 mod storage;
