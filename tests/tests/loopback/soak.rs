@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use norfab_client::{
-    Client, Clock, Coalesce, Interval, NewSchedule, Role, ScheduleFilter, SchedulePage, ScheduleState, SystemClock,
-    Timestamp, Workers,
+    Client, Clock, Coalesce, Interval, NewSchedule, OverlapPolicy, Role, ScheduleFilter, SchedulePage, ScheduleState,
+    SystemClock, Timestamp, Workers,
 };
 use norfab_tests::OwnerProcess;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -49,7 +49,13 @@ impl Soak {
         for number in 0..self.schedules {
             let every = Interval::new(1).expect("an interval");
             let new = NewSchedule::new("demo", "echo", every).workers(Workers::Any).name(format!("soak-{number}"));
-            let new = new.start_at(first).end_at(last).coalesce(Coalesce::All).max_instances(1000).timeout(600);
+            let new = new
+                .overlap_policy(OverlapPolicy::Allow)
+                .max_instances(1000)
+                .start_at(first)
+                .end_at(last)
+                .coalesce(Coalesce::All)
+                .timeout(600);
             client.create_job_schedule(new).await.expect("created");
         }
 
