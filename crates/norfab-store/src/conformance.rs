@@ -179,6 +179,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             a_missed_occurrence_is_written_once
             a_forbidden_task_switches_only_its_schedule_off
             failed_runs_are_counted_as_they_end
+            a_failed_run_is_counted_whatever_ends_it
             only_schedules_of_jobs_count_them
             a_year_of_missed_seconds_is_one_job
             two_handles_make_each_occurrence_once

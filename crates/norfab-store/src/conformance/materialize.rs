@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use norfab_model::{
-    Coalesce, Job, JobFilter, JobId, JobStatus, LastOutcome, Limits, Materialize, Materialized, NewSchedule, Origin,
-    Overdue, Overlap, OverlapPolicy, Patch, Reply, ReplyKind, RetryPolicy, Schedule, ScheduleCounters, ScheduleError,
-    ScheduleFilter, ScheduleId, SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp,
+    Coalesce, Context, Job, JobFilter, JobId, JobStatus, LastOutcome, Limits, Materialize, Materialized, NewSchedule,
+    Origin, Overdue, Overlap, OverlapPolicy, Patch, Reply, ReplyKind, RetryPolicy, Schedule, ScheduleCounters,
+    ScheduleError, ScheduleFilter, ScheduleId, SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp,
+    Workers,
 };
 
 use super::Database;
 use super::support::{
-    MICRO, START, add, add_schedule, at, claim, detail, every, find, job, json, limits, messages, pass, pass_with,
-    result, schedule, stored, tell,
+    MICRO, START, accepted, add, add_schedule, at, claim, detail, every, find, job, json, limits, messages, pass,
+    pass_with, result, schedule, stored, tell,
 };
 
 fn allow(seconds: u64, instances: u64) -> NewSchedule {
@@ -331,6 +332,19 @@ pub(super) async fn failed_runs_are_counted_as_they_end(database: &impl Database
     store.job_give_up(at(71), &[run.expect("it is run").job.uuid], "no link").await.expect("given up");
     assert_eq!(failed().await, 5);
     assert_eq!(schedule(&store, &added.uuid).await.counters.total_runs, 6);
+}
+
+/// The results of all have come before it is known who all are.
+pub(super) async fn a_failed_run_is_counted_whatever_ends_it(database: &impl Database) {
+    let store = database.open().await;
+    let added = add_schedule(&store, START, every(3600).workers(Workers::All)).await;
+    let job = running(&store, &added, at(1)).await;
+    tell(&store, at(2), &job, vec![result("w1", r#"{"failed":true}"#)]).await;
+    assert!(!find(&store, &job).await.status.is_terminal());
+    let known = Reply { context: Context::Get { target: Workers::All }, ..Reply::new(job.clone(), accepted(&["w1"])) };
+    store.job_apply(at(3), RetryPolicy::default(), vec![known]).await.expect("the reply is applied");
+    assert_eq!(find(&store, &job).await.status, JobStatus::Completed);
+    assert_eq!(schedule(&store, &added.uuid).await.counters.failed_runs, 1);
 }
 
 pub(super) async fn only_schedules_of_jobs_count_them(database: &impl Database) {

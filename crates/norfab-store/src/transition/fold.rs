@@ -2,7 +2,7 @@
 
 use norfab_model::{
     Change, Context, FollowUp, Ignored, Job, JobEvent, JobStatus, Json, Reply, ReplyKind, Results, RetryPolicy,
-    ScheduleId, Timestamp, decide, failed_result,
+    ScheduleId, Timestamp, Workers, decide, failed_result,
 };
 
 use super::delivery::not_delivered;
@@ -106,12 +106,15 @@ impl Fold {
     }
 }
 
-/// Whether a reply may bring or make results, so that those that are stored have to be at hand.
+/// Whether a reply may bring or make results, or end the job, so that those that are stored have to be at hand: whether
+/// a run failed is seen by them.
 pub(crate) fn needs_results(reply: &Reply) -> bool {
     match reply.kind {
         ReplyKind::Result { .. } | ReplyKind::NotFound { .. } => true,
-        // Only a POST that was not delivered makes results; the answer to a GET is of no weight.
-        ReplyKind::Accepted { .. } | ReplyKind::Refused { .. } => !matches!(reply.context, Context::Get { .. }),
+        // A POST that was not delivered makes results. The answer to a GET is of no weight, but where it tells of whom
+        // there is: all of them may have answered.
+        ReplyKind::Accepted { .. } => !matches!(&reply.context, Context::Get { target } if *target != Workers::All),
+        ReplyKind::Refused { .. } => !matches!(reply.context, Context::Get { .. }),
         _ => false,
     }
 }
