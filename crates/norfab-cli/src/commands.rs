@@ -93,7 +93,7 @@ async fn schedule_command(
         ScheduleCommand::Create(args) => schedule::create(site, args, out, signals).await,
         ScheduleCommand::List(args) => schedule::list(site, args, out).await,
         ScheduleCommand::Show(args) => schedule::show(site, args, out).await,
-        ScheduleCommand::Preview(args) => schedule::preview(site, args, out).await,
+        ScheduleCommand::Preview(args) => schedule::preview(site, args, out, signals).await,
         ScheduleCommand::Pause(args) => schedule::pause(site, args, out).await,
         ScheduleCommand::Resume(args) => schedule::resume(site, args, out).await,
         ScheduleCommand::Update(args) => schedule::update(site, args, out, signals).await,

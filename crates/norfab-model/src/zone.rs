@@ -279,9 +279,19 @@ mod tests {
 
     #[test]
     fn old_names() {
-        for name in ABBREVIATED {
-            let zone = Zone::find(&name.to_lowercase()).expect(name);
-            assert!(zone.is_abbreviation() && zone.canonical().contains('/'), "{name}: {}", zone.canonical());
+        let places = ABBREVIATED.map(|name| Zone::find(&name.to_lowercase()).expect(name)).map(|zone| {
+            assert!(zone.is_abbreviation(), "{zone}");
+            zone.canonical().to_owned()
+        });
+        let expected = ["Brussels", "Athens", "Panama", "Honolulu", "Brussels", "Phoenix", "Lisbon"];
+        assert!(places.iter().zip(expected).all(|(place, city)| place.ends_with(city)), "{places:?}");
+        let changes =
+            |name: &str| Zone::find(name).expect(name).next_transition(Timestamp::from_seconds(1_767_225_600));
+        for (name, place) in
+            [("EST5EDT", "New_York"), ("CST6CDT", "Chicago"), ("MST7MDT", "Denver"), ("PST8PDT", "Los_Angeles")]
+        {
+            assert_eq!(changes(name), changes(&format!("America/{place}")), "{name}");
+            assert!(!Zone::find(name).expect(name).is_abbreviation(), "{name}");
         }
         for name in ["UTC", "GMT", "Japan", "Europe/Berlin", "Etc/GMT+5"] {
             assert!(!Zone::find(name).expect(name).is_abbreviation(), "{name}");

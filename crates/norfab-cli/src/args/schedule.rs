@@ -40,6 +40,7 @@ const CREATE_HELP: &str = "\
 Examples:
   norfab schedule create clock nornir cli --every 5m -k commands='[\"show clock\"]'
   norfab schedule create nightly netbox sync --daily 03:00 --timezone Europe/Berlin
+  norfab schedule create audit netbox sync --weekly mon-fri@03:00 --step 2
   norfab schedule create report netbox report --cron '30 6 * * mon-fri' --timezone America/New_York
   norfab schedule create poll nornir facts --every 30s --overlap ALLOW --max-instances 3 --grace 2m --jitter 5s
 

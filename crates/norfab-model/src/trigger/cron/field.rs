@@ -209,7 +209,7 @@ fn number(text: &str) -> Result<u16, &'static str> {
     match text.parse() {
         Ok(number) if digits && number <= MOST => Ok(number),
         _ if digits => Err("the number is far too large"),
-        _ if text.is_empty() => Err("a number is missing beside a comma, a dash or a slash"),
+        _ if text.is_empty() => Err("a number is missing beside a , - / # L or W"),
         _ if text.contains('*') => Err("* stands alone, or before a step as in */5"),
         _ => Err("it cannot be read"),
     }

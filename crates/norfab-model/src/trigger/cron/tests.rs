@@ -108,7 +108,10 @@ fn refused_fields() {
     refuses("*-5 * * * *", "* stands alone");
     refuses("* * * * 7/1", "a step to the end of the week cannot begin at 7; Sunday is 0 there");
     for missing in ["-5", "5-", "1,,2", ",", "/5", "*/"] {
-        refuses(&format!("{missing} * * * *"), "a number is missing beside a comma, a dash or a slash");
+        refuses(&format!("{missing} * * * *"), "a number is missing beside a , - / # L or W");
+    }
+    for missing in ["* * W * *", "* * * * L", "* * * * 5#", "* * * * #2"] {
+        refuses(missing, "a number is missing beside a , - / # L or W");
     }
     refuses("60/5 * * * *", "the number is out of bounds");
     refuses("5-60/5 * * * *", "the number is out of bounds");
