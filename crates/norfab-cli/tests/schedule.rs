@@ -435,8 +435,9 @@ async fn a_preview_of_a_rule_says_it_in_words_and_warns() {
 async fn a_rule_stands_in_a_file() {
     let site = Site::start().await;
     let trigger = json!({"type": "calendar", "every": 2, "unit": "week", "at": "03:00", "weekdays": ["mon"]});
-    std::fs::write(site.folder.path().join("rule.json"), trigger.to_string()).expect("written");
-    let created = site.clock(&["--trigger", "@rule.json"]).await;
+    let file = site.folder.path().join("rule.json");
+    std::fs::write(&file, trigger.to_string()).expect("written");
+    let created = site.clock(&["--trigger", &format!("@{}", file.display())]).await;
     assert_eq!((&created["trigger_type"], &created["trigger_config"]["every"]), (&json!("calendar"), &json!(2)));
     let updated = site.told(&["update", "clock", "--weekly", "tue@03:00", "--step", "3"]).await;
     assert_eq!(updated["trigger_config"]["every"], json!(3));
