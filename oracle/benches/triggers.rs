@@ -132,6 +132,14 @@ fn count_every_second(bencher: Bencher<'_, '_>, years: i64) {
     bencher.bench_local(|| occurrences.count_in(black_box(from), black_box(to)));
 }
 
+/// How many occurrences an expression has in the whole calendar, through all the clock changes of a zone.
+#[divan::bench(args = ["0 0 * 2 1#5", "30 2 29 2 *", "30 2 * * *"])]
+fn count_the_whole_calendar(bencher: Bencher<'_, '_>, expression: &str) {
+    let (trigger, zone) = (trigger(expression), berlin());
+    let occurrences = Occurrences::new(&trigger, &zone, Timestamp::EPOCH, None, None);
+    bencher.bench_local(|| occurrences.count_in(black_box(Timestamp::MIN), black_box(Timestamp::MAX)));
+}
+
 /// Reading an expression, and refusing one.
 #[divan::bench(args = ["0 3 * * *", "*/5 9-17 1,15,L * mon-fri", "0 0 31 2 *", "0-100000000 * * * *"])]
 fn read(expression: &str) -> bool {

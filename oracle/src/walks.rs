@@ -1,13 +1,20 @@
 //! All zones times their clock changes times the rules, each by a walk from minute to minute.
 
-use norfab_model::{Timestamp, Transition, Zone};
+use norfab_model::Zone;
 
-use crate::walker::{self, Change, Report, Rule};
+use crate::walker::{self, Report, Rule};
 
 /// 1970-01-01 to 2100-01-01, in seconds.
 const TIME: std::ops::Range<i64> = 0..4_102_444_800;
 /// How many differences are told.
 const TOLD: usize = 20;
+
+/// What is walked.
+struct Rules {
+    all: Vec<Rule>,
+    with_seconds: Vec<Rule>,
+    rare: Vec<Rule>,
+}
 
 /// What was compared in a zone.
 #[derive(Default)]
@@ -41,43 +48,35 @@ pub(crate) fn run(zones: &[Zone]) -> usize {
 
 fn tell(all: &Compared) {
     let Compared { zones, changes, report } = all;
-    let Report { walks, instants, differences } = report;
+    let Report { walks, instants, moved, differences } = report;
     println!(
-        "walks: {zones} zones, {changes} clock changes from 1970 to 2100, {walks} walks, {instants} instants, {} differences",
+        "walks: {zones} zones, {changes} clock changes from 1970 to 2100, {walks} walks, {instants} instants, {moved} of them moved, {} differences",
         differences.len(),
     );
     differences.iter().take(TOLD).for_each(|difference| println!("  {difference}"));
 }
 
 fn compare_zones(zones: &[&Zone]) -> Compared {
-    let (rules, rare) = (walker::all(), walker::rare());
+    let rules = Rules { all: walker::all(), with_seconds: walker::with_seconds(), rare: walker::rare() };
     let mut compared = Compared::default();
     for zone in zones {
-        compare_zone(zone, &rules, &rare, &mut compared);
+        compare_zone(zone, &rules, &mut compared);
     }
     compared
 }
 
-fn compare_zone(zone: &Zone, rules: &[Rule], rare: &[Rule], compared: &mut Compared) {
+fn compare_zone(zone: &Zone, rules: &Rules, compared: &mut Compared) {
     let changes = walker::changes(zone, TIME.start, TIME.end);
-    if changes != transitions(zone) {
+    if changes != walker::transitions(zone, TIME.start, TIME.end) {
         compared.report.differences.push(format!("{zone}: its clock changes are not those of its offsets"));
     }
     compared.zones += 1;
     compared.changes += changes.len() as u64;
     for change in changes {
-        compared.report.add(walker::compare(zone, change, rules));
+        compared.report.add(walker::compare(zone, change, &rules.all));
+        compared.report.add(walker::compare_seconds(zone, change, &rules.with_seconds));
     }
-    for rule in rare {
+    for rule in &rules.rare {
         compared.report.add(walker::compare_rare(zone, rule, TIME.start, TIME.end));
     }
-}
-
-/// The clock changes that the zone tells itself.
-fn transitions(zone: &Zone) -> Vec<Change> {
-    let start = zone.next_transition(Timestamp::from_seconds(TIME.start));
-    let all = std::iter::successors(start, |change: &Transition| zone.next_transition(change.at));
-    let all =
-        all.map(|change| Change { at: change.at.as_micros() / 1_000_000, offset: change.after.whole_seconds().into() });
-    all.take_while(|change| change.at <= TIME.end).collect()
 }

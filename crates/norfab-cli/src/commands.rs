@@ -90,13 +90,13 @@ async fn schedule_command(
     signals: &mut Signals,
 ) -> Result<Verdict, Failure> {
     match command {
-        ScheduleCommand::Create(args) => schedule::create(site, args, out, signals).await,
+        ScheduleCommand::Create(args) => schedule::create(site, *args, out, signals).await,
         ScheduleCommand::List(args) => schedule::list(site, args, out).await,
         ScheduleCommand::Show(args) => schedule::show(site, args, out).await,
-        ScheduleCommand::Preview(args) => schedule::preview(site, args, out).await,
+        ScheduleCommand::Preview(args) => schedule::preview(site, *args, out, signals).await,
         ScheduleCommand::Pause(args) => schedule::pause(site, args, out).await,
         ScheduleCommand::Resume(args) => schedule::resume(site, args, out).await,
-        ScheduleCommand::Update(args) => schedule::update(site, args, out, signals).await,
+        ScheduleCommand::Update(args) => schedule::update(site, *args, out, signals).await,
         ScheduleCommand::Disable(args) => schedule::disable(site, args, out).await,
         ScheduleCommand::Delete(args) => schedule::delete(site, args, out).await,
         ScheduleCommand::RunNow(args) => schedule::run_now(site, args, out, signals).await,

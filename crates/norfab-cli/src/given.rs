@@ -41,7 +41,7 @@ pub(crate) enum GivenError {
         limit: usize,
     },
     /// Two options want to read what can be read once.
-    #[error("standard input can give one value only; give the other one as a file, @FILE")]
+    #[error("standard input can give one value only; give the others as files, @FILE")]
     StdinTwice,
 }
 
@@ -55,6 +55,15 @@ impl From<String> for Given {
             None => Self::Here(value),
         }
     }
+}
+
+/// Checks that at most one of some options waits for standard input.
+///
+/// # Errors
+/// [`GivenError::StdinTwice`].
+pub(crate) fn check_stdin<'a>(options: impl IntoIterator<Item = &'a Option<Given>>) -> Result<(), GivenError> {
+    let of_stdin = options.into_iter().flatten().filter(|given| **given == Given::Stdin);
+    if of_stdin.count() > 1 { Err(GivenError::StdinTwice) } else { Ok(()) }
 }
 
 impl Given {
@@ -110,6 +119,13 @@ mod tests {
         check("-", Given::Stdin);
         check("@-", Given::Stdin);
         check("-1", Given::Here("-1".into()));
+    }
+
+    #[test]
+    fn standard_input_is_read_once() {
+        let (stdin, here) = (Some(Given::Stdin), Some(Given::Here("{}".into())));
+        assert!(check_stdin([&stdin, &here, &None]).is_ok() && check_stdin([&here, &here]).is_ok());
+        assert!(check_stdin([&stdin, &None, &stdin]).is_err());
     }
 
     #[test]

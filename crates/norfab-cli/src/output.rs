@@ -20,7 +20,7 @@ pub(crate) use job::{added, detail, event_line, job_list, results, status_line};
 pub(crate) use moment::{Moments, elapsed};
 pub(crate) use pretty::plain;
 pub(crate) use schedule::{
-    deleted_list, managed, occurrences, schedule_created, schedule_detail, schedule_list, switched_off,
+    deleted_list, managed, occurrences, rule, schedule_created, schedule_detail, schedule_list, switched_off,
     unreadable_schedule, wall_clock,
 };
 pub(crate) use table::{Room, workers as worker_table};

@@ -95,6 +95,16 @@ pub(crate) fn args(array: Option<&str>) -> Result<Json, PayloadError> {
     }
 }
 
+/// A JSON value of any shape, none of whose objects has a key twice.
+///
+/// # Errors
+/// [`PayloadError`].
+pub(crate) fn json(option: &'static str, text: &str) -> Result<serde_json::Value, PayloadError> {
+    let not_json =
+        |error: serde_json::Error| PayloadError::NotJson { option, line: error.line(), column: error.column() };
+    parse(option, text)?.to().map_err(not_json)
+}
+
 /// The workers: all if none is given; `all` and `any` stand alone.
 ///
 /// # Errors

@@ -54,7 +54,7 @@ async fn created_and_shown() {
         assert_eq!((&shown["args"], &shown["active_jobs"]), (&json!([]), &json!(0)), "{shown}");
     }
     let shown = site.run(&["schedule", "show", "clock"]).await;
-    for part in ["Europe/Berlin", "every", "5m", "ALLOW, 3 at a time", "120 s", "locally", "(in ", "\"n\": 1"] {
+    for part in ["Europe/Berlin", "rule ", "every 5m", "ALLOW, 3 at a time", "120 s", "locally", "(in ", "\"n\": 1"] {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
     let listed = site.told(&["list", "--state", "active", "--service", "demo"]).await;
@@ -86,11 +86,12 @@ async fn previewed() {
     // A rule needs no database, and makes none.
     let rule = ["preview", "--every", "1w", "--start-at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z"];
     let shown = site.told(&[&rule[..], &["-n", "2"]].concat()).await;
-    assert_eq!(shown, json!({"occurrences": [{"at": "2026-01-08T00:00:00Z"}, {"at": "2026-01-15T00:00:00Z"}]}));
+    let occurrences = json!([{"at": "2026-01-08T00:00:00Z"}, {"at": "2026-01-15T00:00:00Z"}]);
+    assert_eq!(shown, json!({"in_words": "every 1w", "warnings": [], "occurrences": occurrences}));
     // Asked for the past, it is as if it had been created then.
     let rule = ["preview", "--every", "1h", "--end-at", "2026-01-01T02:00:00Z", "--from", "2026-01-01T00:30:00Z"];
     let shown = site.told(&rule).await;
-    assert_eq!(shown, json!({"occurrences": [{"at": "2026-01-01T01:30:00Z"}]}));
+    assert_eq!(shown["occurrences"], json!([{"at": "2026-01-01T01:30:00Z"}]));
     assert_eq!(std::fs::read_dir(site.folder.path()).expect("reads").count(), 0);
     site.run(&["schedule", "preview", "clock"]).await.fails(4, "there is no job database");
     let created = site.clock(&["--every", "5m"]).await;
@@ -218,9 +219,26 @@ async fn bad_input() {
         (&["--daily", "24:00"], "a time of day such as 03:00"),
         (&["--daily", "3"], "a time of day such as 03:00"),
         (&["--weekly", "03:00"], "such as mon,thu@03:00"),
-        (&["--weekly", "mo@03:00"], "such as mon,thu@03:00"),
+        (&["--weekly", "mo@03:00"], "such as mon,thu@03:00 or mon-fri@03:00"),
+        (&["--weekly", "mon-@03:00"], "such as mon,thu@03:00"),
         (&["--weekly", "@03:00"], "such as mon,thu@03:00"),
-        (&["--monthly", "32@03:00"], "must be a day of the month, 1 to 31, but it is 32"),
+        (&["--monthly", "32@03:00"], "the day of the month must be 1 to 31, but it is 32"),
+        (&["--daily", "03:00", "--step", "0"], "a calendar interval must be of 1 to 3653 days, but it is of 0"),
+        (&["--monthly", "1@03:00", "--step", "121"], "of 1 to 120 months, but it is of 121"),
+        (&["--daily", "03:00", "--step", "-1"], "--step"),
+        (&["--every", "5m", "--step", "2"], "--step belongs to --daily, --weekly or --monthly"),
+        (&["--cron", "0 3 * * *", "--step", "2"], "--step belongs to --daily"),
+        (&["--trigger", "5m"], "--trigger is not valid JSON"),
+        (&["--trigger", "{}"], "--trigger cannot be used: {} is not a trigger"),
+        (&["--trigger", "5"], "--trigger cannot be used: 5 is not a trigger"),
+        (&["--trigger", r#"{"type":"solar"}"#], "the trigger type \"solar\" is unknown"),
+        (&["--trigger", r#"{"type":"cron","expression":"0 3 * *"}"#], "has 4 fields"),
+        (&["--trigger", r#"{"type":"interval","seconds":5,"seconds":6}"#], "has an object with the same key twice"),
+        (&["--trigger", r#"{"type":"interval","seconds":300}"#, "--every", "5m"], "cannot be used with"),
+        (&["--trigger", r#"{"type":"interval","seconds":300}"#, "--seconds"], "--seconds belongs to --cron"),
+        (&["--trigger", "@no/such/file"], "cannot read the value of --trigger from no/such/file"),
+        (&["--trigger", "-", "--kwargs", "-"], "standard input can give one value only"),
+        (&["--cron", "0 3 * * *", "--timezone", "pst"], "name a zone such as America/Los_Angeles"),
         (&["--monthly", "-1@03:00"], "such as 31@03:00"),
     ] {
         let line = [&["schedule", "create", "clock", "demo", "echo"], options].concat();
@@ -260,6 +278,9 @@ async fn bad_expressions() {
         ("-1 3 * * *", "the minute field \"-1\""),
         ("a 3 * * *", "the minute field \"a\""),
         ("0 3 * * mon,", "the day of week field"),
+        ("*,5 3 * * *", "* stands alone"),
+        ("0 3 1WW * *", "the day of month field \"1WW\""),
+        ("0 3 * * 5LL", "the day of week field \"5LL\""),
         ("@never", "\"@never\" is no cron expression"),
         ("0 0 31 2 *", "\"0 0 31 2 *\" never fires"),
         ("0 0 31 4,6,9,11 *", "never fires"),
@@ -316,6 +337,27 @@ async fn rules_by_the_clock() {
             "31@03:00",
             "on the 31st, or else the last day, of every month at 03:00",
         ),
+        (
+            &["--daily", "03:00:30", "--step", "2"],
+            "calendar",
+            json!({"every": 2, "unit": "day", "at": "03:00:30", "version": 1}),
+            "2 days@03:00:30",
+            "at 03:00:30 every 2 days",
+        ),
+        (
+            &["--weekly", "Monday-wed@03:00", "--step", "2"],
+            "calendar",
+            json!({"every": 2, "unit": "week", "at": "03:00", "weekdays": ["mon", "tue", "wed"], "version": 1}),
+            "2 weeks mon,tue,wed@03:00",
+            "on Mondays to Wednesdays of every 2 weeks at 03:00",
+        ),
+        (
+            &["--trigger", r#"{"type":"calendar","every":3,"unit":"month","at":"03:00","day":31}"#],
+            "calendar",
+            json!({"every": 3, "unit": "month", "at": "03:00", "day": 31, "version": 1}),
+            "3 months 31@03:00",
+            "on the 31st, or else the last day, of every 3 months at 03:00",
+        ),
     ] {
         let created = site.clock(&[rule, &zone].concat()).await;
         assert_eq!((&created["trigger_type"], &created["trigger_config"]), (&json!(kind), &config), "{created}");
@@ -340,6 +382,8 @@ async fn rules_by_the_clock() {
     let updated = site.told(&["update", "clock", "--daily", "03:00", "--timezone", "Asia/Tokyo"]).await;
     assert_eq!((&updated["trigger_type"], &updated["timezone"]), (&json!("calendar"), &json!("Asia/Tokyo")));
     assert!(updated["next_run_at"].as_str().is_some_and(|at| at.ends_with("T18:00:00Z")), "{updated}");
+    let line = site.run(&["schedule", "update", "clock", "--daily", "04:00"]).await;
+    assert!(line.exits(0).stdout.contains(" demo:echo day@04:00, next at "), "{line:?}");
     site.run(&["schedule", "update", "clock", "--cron", "0 0 30 2 *"]).await.fails(2, "never fires");
     let updated = site.told(&["update", "clock", "--every", "1h"]).await;
     assert_eq!(updated["trigger_config"], json!({"seconds": 3600, "mode": "fixed_rate"}));
@@ -351,16 +395,52 @@ async fn a_preview_marks_what_a_clock_change_moved() {
     let line = ["preview", "--cron", "30 2 * * *", "--timezone", "America/New_York", "-n", "3"];
     let shown = site.told(&[&line[..], &["--from", "2025-03-08T00:00:00Z"]].concat()).await;
     let reason = "02:30 is left out when the clocks go forward from 02:00 to 03:00";
-    let moved = json!({"named": "2025-03-09T02:30", "reason": reason});
-    let expected = json!({"occurrences": [
+    let moved = json!({"named": "2025-03-09T02:30:00", "count": 1, "reason": reason});
+    let expected = json!([
         {"at": "2025-03-08T07:30:00Z"},
         {"at": "2025-03-09T07:00:00Z", "moved": moved},
         {"at": "2025-03-10T06:30:00Z"},
-    ]});
-    assert_eq!(shown, expected);
+    ]);
+    assert_eq!(shown["occurrences"], expected);
     let human = site.run(&[&["schedule"], &line[..], &["--from", "2025-03-08T00:00:00Z"]].concat()).await;
-    let lines: Vec<_> = human.exits(0).stdout.lines().collect();
+    let lines: Vec<_> = human.exits(0).stdout.lines().skip_while(|line| !line.is_empty()).skip(1).collect();
     assert!(lines[0].ends_with("MOVED") && lines[2].ends_with(reason) && lines[3].ends_with('-'), "{human:?}");
+    // What comes to a run of its own and to another one's is told too.
+    let line = ["preview", "--cron", "0 1-5 * * *", "--timezone", "America/New_York", "-n", "2"];
+    let shown = site.told(&[&line[..], &["--from", "2027-03-14T05:30:00Z"]].concat()).await;
+    let moved = &shown["occurrences"][1]["moved"];
+    assert_eq!((&moved["named"], &moved["shared"]), (&json!("2027-03-14T02:00:00"), &json!("2027-03-14T03:00:00")));
+}
+
+#[tokio::test]
+async fn a_preview_of_a_rule_says_it_in_words_and_warns() {
+    let site = Site::start().await;
+    let line = ["preview", "--cron", "*/7 2 13 * fri", "--timezone", "Europe/Berlin", "-n", "1"];
+    let human = site.run(&[&["schedule"], &line[..]].concat()).await;
+    for part in ["rule ", "*/7 2 13 * fri", "in words", "on the 13th or on Fridays", "Europe/Berlin", "LOCAL"] {
+        assert!(human.exits(0).stdout.contains(part), "{part}: {human:?}");
+    }
+    for part in ["a day need match only one of them", "the step of 7 in the minute field"] {
+        assert!(human.stderr.contains(part) && !human.stdout.contains(part), "{part}: {human:?}");
+    }
+    let json = site.told(&line).await;
+    assert!(json["in_words"].as_str().is_some_and(|words| words.starts_with("on the 13th or on Fridays")), "{json}");
+    assert!(json["warnings"].to_string().contains("the step of 7 in the minute field"), "{json}");
+    // What it would run is not looked at: a minute is no short interval here.
+    let quiet = site.run(&["schedule", "preview", "--every", "1m"]).await;
+    assert!(quiet.exits(0).stderr.is_empty() && quiet.stdout.contains("every 1m"), "{quiet:?}");
+}
+
+#[tokio::test]
+async fn a_rule_stands_in_a_file() {
+    let site = Site::start().await;
+    let trigger = json!({"type": "calendar", "every": 2, "unit": "week", "at": "03:00", "weekdays": ["mon"]});
+    let file = site.folder.path().join("rule.json");
+    std::fs::write(&file, trigger.to_string()).expect("written");
+    let created = site.clock(&["--trigger", &format!("@{}", file.display())]).await;
+    assert_eq!((&created["trigger_type"], &created["trigger_config"]["every"]), (&json!("calendar"), &json!(2)));
+    let updated = site.told(&["update", "clock", "--weekly", "tue@03:00", "--step", "3"]).await;
+    assert_eq!(updated["trigger_config"]["every"], json!(3));
 }
 
 #[tokio::test]
@@ -374,6 +454,10 @@ async fn warnings_of_rules_by_the_clock() {
     let shown = site.run(&["schedule", "show", "clock"]).await;
     assert!(shown.stderr.contains("the step of 7") && shown.stdout.contains("on the 13th or on Fridays"), "{shown:?}");
     assert!(site.told(&["show", "clock"]).await["warnings"].to_string().contains("the step of 7"));
+    let updated = site.told(&["update", "clock", "--cron", "0 0 31 * *"]).await;
+    assert!(updated["warnings"][0].as_str().is_some_and(|text| text.starts_with("it does not run in February")));
+    let old = site.told(&["update", "clock", "--timezone", "CET"]).await;
+    assert!(old["warnings"].to_string().contains("is an old name of Europe/Brussels"), "{old}");
     let rare = site.run(&["schedule", "update", "clock", "--cron", "0 0 29 2 *"]).await;
     assert!(rare.exits(0).stderr.contains("and then not before"), "{rare:?}");
     let fold = site.run(&["schedule", "update", "clock", "--daily", "02:30"]).await;

@@ -40,7 +40,7 @@ pub use norfab_dispatch::{Config, ControlError, Health, LinkState, ManualClock, 
 pub use norfab_model::{
     ActiveJob, Broker, Cadence, Calendar, Clock, Coalesce, Cron, InputRequest, Interval, Job, JobCursor, JobDetail,
     JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Listed, Managed, Moved,
-    NewJob, NewSchedule, Origin, Overlap, OverlapPolicy, Patch, Results, RunNow, Schedule, ScheduleCounters,
+    NewJob, NewSchedule, Origin, Overlap, OverlapPolicy, Passes, Patch, Results, RunNow, Schedule, ScheduleCounters,
     ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
     SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, ScheduleWarning, Start, Store, StoreError, SwitchedOff,
     TimeOfDay, Timestamp, TimestampError, Transition, Trigger, TriggerError, UnevenStep, UnreadableJob,

@@ -58,7 +58,7 @@ pub use reply::{
 pub use retry::RetryPolicy;
 pub use schedule::{
     ActiveJob, Begin, Coalesce, Effect, LastOutcome, Listed, Managed, MissedJobs, NewSchedule, Overlap, OverlapPolicy,
-    Patch, PlannedJob, RunNow, SLEEP_CAP_SECONDS, Schedule, ScheduleCall, ScheduleCounters, ScheduleCursor,
+    Passes, Patch, PlannedJob, RunNow, SLEEP_CAP_SECONDS, Schedule, ScheduleCall, ScheduleCounters, ScheduleCursor,
     ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleKey, SchedulePage, SchedulePatch, ScheduleState,
     ScheduleView, ScheduleWarning, SwitchedOff, UnreadableSchedule, Upcoming, Updated, ValidSchedule, Verdict,
     run_failed,

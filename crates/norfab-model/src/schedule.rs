@@ -26,7 +26,7 @@ pub use outcome::LastOutcome;
 pub use patch::{Patch, SchedulePatch};
 pub use policy::{Coalesce, Overlap, OverlapPolicy};
 pub use state::{ScheduleCall, ScheduleState, Verdict};
-pub use warning::{SLEEP_CAP_SECONDS, ScheduleWarning};
+pub use warning::{Passes, SLEEP_CAP_SECONDS, ScheduleWarning};
 
 use crate::{Json, Occurrences, ScheduleId, Timestamp, Trigger, Workers, Zone, jitter};
 

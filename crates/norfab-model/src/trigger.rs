@@ -8,6 +8,7 @@ mod config;
 mod cron;
 mod error;
 mod interval;
+mod names;
 mod occurrences;
 mod words;
 
@@ -22,6 +23,7 @@ pub use cron::{Cron, UnevenStep};
 pub use error::TriggerError;
 pub use interval::Interval;
 pub use occurrences::{Moved, Occurrences};
+pub(crate) use words::{FEW, some_of};
 
 use crate::text::shown;
 
@@ -114,6 +116,17 @@ impl Trigger {
         match self {
             Self::Interval(_) => false,
             Self::Cron(_) | Self::Calendar(_) => true,
+        }
+    }
+
+    /// Whether its times are those of a clock on the wall at a clock change, each once, or else steps through hours that
+    /// are not every one: what a change of the clocks does to it is not plain from the rule.
+    #[must_use]
+    pub fn heeds_clock_changes(&self) -> bool {
+        match self {
+            Self::Interval(_) => false,
+            Self::Cron(cron) => !cron.has_every_hour(),
+            Self::Calendar(_) => true,
         }
     }
 
@@ -247,7 +260,7 @@ mod tests {
             &calendar("day", json!(0)),
             "day of the calendar trigger must be a day of the month, 1 to 31, but it is 0",
         );
-        refuses(&calendar("day", json!(32)), "but it is 32");
+        refuses(&calendar("day", json!(32)), "a day of the month, 1 to 31, but it is 32");
         refuses(&calendar("day", json!("31")), "but it is \"31\"");
         refuses(&calendar("every", json!(0)), "must be of 1 to 120 months, but it is of 0");
         refuses(&calendar("every", json!(121)), "but it is of 121");

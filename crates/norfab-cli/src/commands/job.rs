@@ -11,7 +11,7 @@ use super::questions::{Handle, Questions};
 use super::{Site, Verdict};
 use crate::args::{AnswerArgs, CancelArgs, JobArgs, ListArgs, RescheduleArgs, RunArgs, ScheduleArgs, ShowArgs};
 use crate::failure::Failure;
-use crate::given::{Given, GivenError};
+use crate::given::{Given, GivenError, check_stdin};
 use crate::output::{self, Moments, Output, Room};
 use crate::payload;
 use crate::signals::{Signals, StopSignal};
@@ -177,9 +177,7 @@ pub(super) async fn texts(
     args: Option<Given>,
     signals: &mut Signals,
 ) -> Result<(Option<String>, Option<String>), Failure> {
-    if (&kwargs, &args) == (&Some(Given::Stdin), &Some(Given::Stdin)) {
-        return Err(GivenError::StdinTwice.into());
-    }
+    check_stdin([&kwargs, &args])?;
     // Who types at standard input, or waits for it, may change their mind.
     tokio::select! {
         texts = async { tokio::try_join!(text("--kwargs", kwargs), text("--args", args)) } => Ok(texts?),

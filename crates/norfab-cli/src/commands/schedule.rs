@@ -1,73 +1,25 @@
 //! `norfab schedule`: creates schedules and shows what they will do, looks at them, and changes them.
 
+mod tell;
+
 use std::time::Duration;
 
 use norfab_client::{
-    Client, ClientError, Clock, Created, Limits, Listed, Managed, Moved, NewSchedule, Overlap, Patch, Preview, Role,
-    Schedule, ScheduleCursor, ScheduleDetail, ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SwitchedOff,
-    SystemClock, Timestamp, Upcoming, preview_new,
+    Client, ClientError, Clock, Limits, Listed, NewSchedule, Overlap, Patch, Preview, Role, Schedule, ScheduleCursor,
+    ScheduleFilter, ScheduleKey, SchedulePatch, ScheduleState, SwitchedOff, SystemClock, Timestamp, preview_new,
 };
-use serde::Serialize;
 
+use self::tell::{
+    tell_created, tell_detail, tell_instants, tell_managed, tell_rule, tell_switched_off, tell_updated, tell_who_makes,
+};
 use super::job::{new_job, tell_changed, texts, wait};
 use super::{Site, Verdict};
 use crate::args::{CreateArgs, KeyArgs, OrNone, PreviewArgs, RunNowArgs, SchedulesArgs, UpdateArgs};
 use crate::failure::Failure;
-use crate::output::{self, Format, Moments, Output, Room};
+use crate::given::check_stdin;
+use crate::output::{self, Moments, Output, Room};
 use crate::payload;
 use crate::signals::Signals;
-
-/// How many instants a new schedule shows.
-const FIRST_INSTANTS: usize = 5;
-
-/// An instant of a schedule, in JSON.
-#[derive(Debug, Serialize)]
-struct Instant {
-    at: Timestamp,
-    /// With its jitter; left out where no schedule is there yet, whose identity decides it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    due: Option<Timestamp>,
-    /// What a clock change left out; left out where none did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    moved: Option<MovedInstant>,
-}
-
-/// What an instant would be without a clock change, in JSON.
-#[derive(Debug, Serialize)]
-struct MovedInstant {
-    /// The time that the rule names, by the wall clock, without an offset: there is none.
-    named: String,
-    /// Why it runs at another one.
-    reason: String,
-}
-
-impl From<Moved> for MovedInstant {
-    fn from(moved: Moved) -> Self {
-        Self { named: output::wall_clock(moved.named), reason: moved.to_string() }
-    }
-}
-
-/// The instants of a schedule, in JSON.
-#[derive(Debug, Serialize)]
-struct Instants {
-    occurrences: Vec<Instant>,
-}
-
-impl Instants {
-    fn of_schedule(schedule: &Schedule, next: &[Upcoming]) -> Self {
-        Self::of(schedule, next, |one| Some(one.due))
-    }
-
-    fn of_rule(schedule: &Schedule, next: &[Upcoming]) -> Self {
-        Self::of(schedule, next, |_| None)
-    }
-
-    fn of(schedule: &Schedule, next: &[Upcoming], due: impl Fn(&Upcoming) -> Option<Timestamp>) -> Self {
-        let moved = |one: &Upcoming| schedule.occurrences().moved(one.occurrence).map(MovedInstant::from);
-        let instant = |one: &Upcoming| Instant { at: one.occurrence, due: due(one), moved: moved(one) };
-        Self { occurrences: next.iter().map(instant).collect() }
-    }
-}
 
 /// Creates a schedule, and shows it with its first instants.
 pub(crate) async fn create(
@@ -134,16 +86,19 @@ pub(crate) async fn show(site: &Site, args: KeyArgs, out: &Output) -> Result<Ver
     client.shutdown().await;
     // What lies ahead now, not what did when it was saved.
     let warnings = Schedule { updated_at: SystemClock.now(), ..detail.view.schedule.clone() }.warnings();
-    let shown = ShownDetail { detail: &detail, warnings: warnings.iter().map(ToString::to_string).collect() };
-    out.result(&shown, || output::schedule_detail(&detail, &Moments::now(), Room::of_stdout()))?;
-    tell_warnings(warnings.iter(), out);
+    tell_detail(&detail, &warnings, out)?;
     Ok(Verdict::Done)
 }
 
 /// Shows the next instants of a schedule, or of a rule that is none yet.
-pub(crate) async fn preview(site: &Site, args: PreviewArgs, out: &Output) -> Result<Verdict, Failure> {
+pub(crate) async fn preview(
+    site: &Site,
+    args: PreviewArgs,
+    out: &Output,
+    signals: &mut Signals,
+) -> Result<Verdict, Failure> {
     let count = usize::try_from(args.count).unwrap_or(usize::MAX);
-    match (args.key, args.rule.trigger()?) {
+    match (args.key, args.rule.read(signals).await?) {
         (Some(key), None) if args.bounds.is_empty() => preview_schedule(site, &key, args.from, count, out).await,
         (None, Some(trigger)) => {
             // The rule is looked at alone: what it runs does not matter.
@@ -185,10 +140,10 @@ pub(crate) async fn update(
     }
     let client = site.open_existing(Role::Beside).await?;
     let managed = client.update_job_schedule(&key, &patch).await;
-    if let Ok(managed) = &managed {
-        tell_warnings(managed.schedule.warnings().iter(), out);
-    }
-    tell_managed(site, client, managed, out).await
+    client.shutdown().await;
+    let managed = managed?;
+    tell_updated(&managed, out)?;
+    tell_who_makes(site, managed.schedule.state, out)
 }
 
 /// Switches a schedule off.
@@ -233,7 +188,8 @@ pub(crate) async fn run_now(
 }
 
 async fn new_schedule(args: CreateArgs, signals: &mut Signals) -> Result<NewSchedule, Failure> {
-    let trigger = args.rule.required()?;
+    check_stdin([&args.rule.trigger, &args.job.kwargs, &args.job.args])?;
+    let trigger = args.rule.required(signals).await?;
     let job = new_job(args.job, signals).await?;
     let new = args.bounds.onto(NewSchedule::new(job.service, job.task, trigger).name(args.name));
     let new = NewSchedule {
@@ -268,7 +224,8 @@ async fn verify(client: &Client, new: &NewSchedule, signals: &mut Signals) -> Re
 }
 
 async fn patch(args: UpdateArgs, signals: &mut Signals) -> Result<SchedulePatch, Failure> {
-    let trigger = args.rule.trigger()?;
+    check_stdin([&args.rule.trigger, &args.kwargs, &args.args])?;
+    let trigger = args.rule.read(signals).await?;
     let has_kwargs = !args.pairs.is_empty() || args.kwargs.is_some();
     let (kwargs, positional) = texts(args.kwargs, args.args, signals).await?;
     let kwargs = if has_kwargs { Some(payload::kwargs(&args.pairs, kwargs.as_deref())?) } else { None };
@@ -305,7 +262,7 @@ async fn preview_schedule(
     let client = site.open_existing(Role::ReadOnly).await?;
     let Preview { schedule, next } = client.preview(key, from, count).await?;
     client.shutdown().await;
-    tell_instants(&schedule, &next, &Instants::of_schedule(&schedule, &next), out)?;
+    tell_instants(&schedule, &next, out)?;
     if schedule.state != ScheduleState::Active {
         out.progress(&format!("schedule {} is {}: it makes no jobs", schedule.label(), schedule.state));
     }
@@ -314,86 +271,9 @@ async fn preview_schedule(
 
 fn preview_rule(new: NewSchedule, from: Timestamp, count: usize, out: &Output) -> Result<Verdict, Failure> {
     let Preview { schedule, next } = preview_new(&Limits::default(), new, from, count)?;
-    tell_instants(&schedule, &next, &Instants::of_rule(&schedule, &next), out)?;
+    tell_rule(&schedule, &next, out)?;
     if schedule.jitter_seconds > 0 {
         out.progress(&format!("each of them will be due up to {} s later", schedule.jitter_seconds));
-    }
-    Ok(Verdict::Done)
-}
-
-fn tell_instants(schedule: &Schedule, next: &[Upcoming], json: &Instants, out: &Output) -> Result<(), Failure> {
-    out.result(json, || {
-        if next.is_empty() {
-            String::new()
-        } else {
-            output::occurrences(schedule, next, &Moments::now(), Room::of_stdout())
-        }
-    })?;
-    if next.is_empty() {
-        out.progress("nothing is to come after this time");
-    }
-    Ok(())
-}
-
-/// A schedule with what its author should know, in JSON.
-#[derive(Debug, Serialize)]
-struct ShownDetail<'a> {
-    #[serde(flatten)]
-    detail: &'a ScheduleDetail,
-    warnings: Vec<String>,
-}
-
-/// A new schedule with its first instants, in JSON.
-#[derive(Debug, Serialize)]
-struct ShownCreated<'a> {
-    #[serde(flatten)]
-    created: &'a Created,
-    #[serde(flatten)]
-    instants: Instants,
-}
-
-fn tell_created(created: &Created, out: &Output) -> Result<(), Failure> {
-    let next: Vec<_> = created.schedule.preview(created.schedule.created_at).take(FIRST_INSTANTS).collect();
-    let shown = ShownCreated { created, instants: Instants::of_schedule(&created.schedule, &next) };
-    out.result(&shown, || output::schedule_created(created, &next, &Moments::now(), Room::of_stdout()))?;
-    tell_warnings(created.warnings.iter(), out);
-    Ok(())
-}
-
-/// Tells what may not have been meant; JSON has it in its value.
-fn tell_warnings(warnings: impl Iterator<Item = impl ToString>, out: &Output) {
-    if out.format() == Format::Human {
-        warnings.for_each(|warning| out.note(&warning.to_string()));
-    }
-}
-
-async fn tell_managed(
-    site: &Site,
-    client: Client,
-    managed: Result<Managed, ClientError>,
-    out: &Output,
-) -> Result<Verdict, Failure> {
-    client.shutdown().await;
-    let managed = managed?;
-    out.result(&managed, || output::managed(&managed, &Moments::now()))?;
-    tell_who_makes(site, managed.schedule.state, out)
-}
-
-async fn tell_switched_off(
-    client: Client,
-    switched_off: Result<SwitchedOff, ClientError>,
-    out: &Output,
-) -> Result<Verdict, Failure> {
-    client.shutdown().await;
-    let switched_off = switched_off?;
-    out.result(&switched_off, || output::switched_off(&switched_off, &Moments::now()))?;
-    Ok(Verdict::Done)
-}
-
-/// An active schedule needs somebody who makes its jobs.
-fn tell_who_makes(site: &Site, state: ScheduleState, out: &Output) -> Result<Verdict, Failure> {
-    if state == ScheduleState::Active {
-        site.tell_who_serves("its jobs are made only while `norfab run` is running", out)?;
     }
     Ok(Verdict::Done)
 }

@@ -2,7 +2,7 @@
 
 use norfab_client::{
     Cadence, Calendar, Created, Managed, OverlapPolicy, Schedule, ScheduleDetail, SchedulePage, ScheduleState,
-    SwitchedOff, TimeOfDay, Timestamp, Trigger, UnreadableSchedule, Upcoming, Zone,
+    SwitchedOff, Timestamp, Trigger, UnreadableSchedule, Upcoming, Zone,
 };
 use time::PrimitiveDateTime;
 
@@ -16,7 +16,7 @@ use super::{Moments, Stream, Tint, of_state};
 pub(crate) fn schedule_list(page: &SchedulePage, moments: &Moments, room: Room) -> String {
     let mut table = Table::new([
         Column::shortened("NAME", 12),
-        Column::whole("EVERY"),
+        Column::whole("RULE"),
         Column::whole("ZONE").leaves(1),
         Column::whole("STATE"),
         Column::whole("NEXT").leaves(5),
@@ -94,6 +94,13 @@ pub(crate) fn schedule_created(created: &Created, next: &[Upcoming], moments: &M
     format!("{head}\n\n{}", occurrences(schedule, next, moments, room))
 }
 
+/// A rule that is no schedule yet, and its instants.
+#[must_use]
+pub(crate) fn rule(schedule: &Schedule, next: &[Upcoming], moments: &Moments, room: Room) -> String {
+    let head = fields(&rule_fields(schedule), room);
+    if next.is_empty() { head } else { format!("{head}\n\n{}", occurrences(schedule, next, moments, room)) }
+}
+
 /// Instants of a schedule, a line each: in UTC, as its zone shows them, how far away they are, and what a clock change left
 /// out.
 #[must_use]
@@ -132,7 +139,7 @@ pub(crate) fn managed(managed: &Managed, moments: &Moments) -> String {
         schedule.label(),
         plain(&schedule.service),
         plain(&schedule.task),
-        schedule.trigger
+        plain(&short(&schedule.trigger))
     );
     if let Some(next) = to_come(schedule) {
         text.push_str(&format!(", next at {}", instant(next.due, &schedule.timezone, moments)));
@@ -160,22 +167,28 @@ pub(crate) fn unreadable_schedule(row: &UnreadableSchedule) -> String {
     plain(&format!("schedule {} is {} and cannot be read: {}", row.label(), row.state, row.reason))
 }
 
+/// When a schedule runs; in words where it does not say so itself.
+fn rule_fields(schedule: &Schedule) -> Vec<(&'static str, String)> {
+    let words = schedule.trigger.is_zone_bound().then(|| ("in words", schedule.trigger.describe()));
+    let rule = ("rule", plain(&short(&schedule.trigger)));
+    [rule].into_iter().chain(words).chain([("zone", plain(schedule.timezone.name()))]).collect()
+}
+
 /// The fields of a schedule that say something.
 fn head(schedule: &Schedule, moments: &Moments) -> Vec<(&'static str, String)> {
     let zone = &schedule.timezone;
     let at = |instant: Option<Timestamp>| instant.map(|at| self::instant(at, zone, moments));
     let seconds = |seconds: u32| format!("{seconds} s");
     let next = to_come(schedule);
-    let fields = [
+    let what = [
         ("schedule", Some(schedule.uuid.to_string())),
         ("name", schedule.name.as_deref().map(plain)),
         ("service", Some(plain(&schedule.service))),
         ("task", Some(plain(&schedule.task))),
         ("workers", Some(plain(&schedule.workers.to_string()))),
         ("state", Some(state(schedule))),
-        ("every", Some(plain(&short(&schedule.trigger)))),
-        ("in words", schedule.trigger.is_zone_bound().then(|| schedule.trigger.describe())),
-        ("zone", Some(plain(zone.name()))),
+    ];
+    let rest = [
         ("starts", at(schedule.start_at)),
         ("ends", at(schedule.end_at)),
         ("next", at(next.map(|next| next.occurrence))),
@@ -196,7 +209,8 @@ fn head(schedule: &Schedule, moments: &Moments) -> Vec<(&'static str, String)> {
         ("deleted", at(schedule.deleted_at)),
         ("revision", Some(schedule.revision.to_string())),
     ];
-    fields.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
+    let rule = rule_fields(schedule).into_iter().map(|(name, text)| (name, Some(text)));
+    what.into_iter().chain(rule).chain(rest).filter_map(|(name, text)| Some((name, text?))).collect()
 }
 
 /// The cursor, while it means something: a schedule that stands still has none to wait for.
@@ -221,10 +235,9 @@ fn instant(at: Timestamp, zone: &Zone, moments: &Moments) -> String {
     }
 }
 
-/// The rule in short, behind the word "every": much as the options take it.
+/// The rule in short, much as the options take it: `every 5m`, a cron expression, `mon,thu@03:00`.
 fn short(trigger: &Trigger) -> String {
     match trigger {
-        Trigger::Interval(interval) => interval.to_string(),
         Trigger::Calendar(calendar) => short_calendar(calendar),
         other => other.to_string(),
     }
@@ -247,10 +260,11 @@ fn short_calendar(calendar: &Calendar) -> String {
     }
 }
 
-/// A time of the wall clock that has no offset, as RFC 3339 writes it without one.
+/// A time of the wall clock that has no offset, as RFC 3339 writes it but for that.
 #[must_use]
 pub(crate) fn wall_clock(at: PrimitiveDateTime) -> String {
-    format!("{}T{}", at.date(), TimeOfDay::from(at.time()))
+    let (hour, minute, second) = at.as_hms();
+    format!("{}T{hour:02}:{minute:02}:{second:02}", at.date())
 }
 
 fn overlap(schedule: &Schedule) -> String {
@@ -323,7 +337,7 @@ mod tests {
             let trigger = Trigger::from_json(&serde_json::from_str(json).expect("JSON")).expect("a trigger");
             assert_eq!(short(&trigger), expected);
         }
-        check(r#"{"type":"interval","seconds":90}"#, "1m30s");
+        check(r#"{"type":"interval","seconds":90}"#, "every 1m30s");
         check(r#"{"type":"cron","expression":"0 3 * * mon"}"#, "0 3 * * mon");
         check(r#"{"type":"calendar","unit":"day","at":"03:00"}"#, "day@03:00");
         check(r#"{"type":"calendar","unit":"day","at":"03:00:30","every":2}"#, "2 days@03:00:30");
@@ -346,7 +360,7 @@ mod tests {
         assert!(lines[1].ends_with("02:30 is left out when the clocks go forward from 02:00 to 03:00"), "{shown}");
         assert!(lines[2].ends_with('-'), "{shown}");
         let moved = schedule.occurrences().moved(next[0].occurrence).expect("it is moved");
-        assert_eq!(wall_clock(moved.named), "2027-03-28T02:30");
+        assert_eq!(wall_clock(moved.named[0]), "2027-03-28T02:30:00");
     }
 
     #[test]
@@ -360,9 +374,9 @@ mod tests {
         let shown = schedule_list(&page, &Moments::at(T0), Room::Endless);
         let shown = console::strip_ansi_codes(&shown);
         let lines: Vec<_> = shown.lines().map(words).collect();
-        assert_eq!(lines[0], words("NAME EVERY ZONE STATE NEXT IN LAST OUTCOME SKIPPED"));
-        assert_eq!(lines[1], words("clock 5m Europe/Berlin ACTIVE 2026-11-30 01:05:00+01:00 in 5 min - - 0"));
-        assert_eq!(lines[2], words("\\u{1b}[2J 5m Europe/Berlin PAUSED - - - - 3"));
+        assert_eq!(lines[0], words("NAME RULE ZONE STATE NEXT IN LAST OUTCOME SKIPPED"));
+        assert_eq!(lines[1], words("clock every 5m Europe/Berlin ACTIVE 2026-11-30 01:05:00+01:00 in 5 min - - 0"));
+        assert_eq!(lines[2], words("\\u{1b}[2J every 5m Europe/Berlin PAUSED - - - - 3"));
         let narrow = schedule_list(&page, &Moments::at(T0), Room::Characters(40));
         assert!(console::strip_ansi_codes(&narrow).lines().all(|line| line.chars().count() <= 40), "{narrow}");
     }

@@ -10,6 +10,7 @@ pub use text::TimeOfDay;
 
 use super::civil::{DAY, MONTHS, first_day, length, month_of, weekday};
 use super::clock::{Pace, WallTimes};
+use super::names::WEEKDAYS;
 use super::{TriggerError, config};
 
 /// Every so many days, weeks or months at a time of day, by the clocks of the schedule's zone.
@@ -62,31 +63,46 @@ pub struct Weekdays(u8);
 
 /// The version of the configuration.
 const VERSION: u64 = 1;
-/// The weekdays in the order of their numbers, Sunday being 0.
-const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+/// The days that some month has.
+const DAYS: std::ops::RangeInclusive<u32> = 1..=31;
 const KEYS: [&str; 6] = ["every", "unit", "at", "weekdays", "day", "version"];
 
 impl Weekdays {
-    /// The days of these names, `mon` to `sun` in any case. None: there are none, or one is no name.
+    /// The days of these names, `mon` to `sun` or `monday` to `sunday` in any case. None: there are none, or one is no
+    /// name.
     #[must_use]
     pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        let mut bits = 0;
-        for name in names {
-            bits |= 1 << WEEKDAYS.iter().position(|known| known.eq_ignore_ascii_case(name))?;
-        }
-        (bits != 0).then_some(Self(bits))
+        let found = names.into_iter().try_fold(0, |bits, name| Some(bits | 1 << number(name)?))?;
+        (found != 0).then_some(Self(found))
     }
 
-    /// Their names, Monday first.
+    /// A list of names and of ranges of them, as a person types it: `mon,thu`, `mon-fri`, `fri-sun`. A range goes on
+    /// through the end of the week: `sun-thu`.
+    pub(super) fn listed(text: &str) -> Option<Self> {
+        let found = text.split(',').try_fold(0, |bits, entry| {
+            let (from, to) = entry.split_once('-').unwrap_or((entry, entry));
+            let (from, to) = (number(from.trim())?, number(to.trim())?);
+            let length = (to + 7 - from) % 7;
+            Some((from..=from + length).fold(bits, |bits, day| bits | 1 << (day % 7)))
+        })?;
+        (found != 0).then_some(Self(found))
+    }
+
+    /// Their names, `mon` to `sun`, Monday first.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let monday_first = WEEKDAYS.into_iter().enumerate().cycle().skip(1).take(7);
-        monday_first.filter(move |(number, _)| self.0 >> number & 1 == 1).map(|(_, name)| name)
+        let monday_first = WEEKDAYS.iter().enumerate().cycle().skip(1).take(7);
+        monday_first.filter(move |(number, _)| self.0 >> number & 1 == 1).map(|(_, name)| name.short)
     }
 
     /// As bits, Sunday being the lowest.
     pub(super) const fn bits(self) -> u64 {
         self.0 as u64
     }
+}
+
+/// The number of a weekday, Sunday being 0.
+fn number(name: &str) -> Option<usize> {
+    WEEKDAYS.iter().position(|known| known.is(name))
 }
 
 impl Calendar {
@@ -100,7 +116,7 @@ impl Calendar {
     /// A calendar interval.
     ///
     /// # Errors
-    /// [`TriggerError::Every`] for none or too many; [`TriggerError::Value`] for a day of the month that there is not.
+    /// [`TriggerError::Every`] for none or too many; [`TriggerError::DayOfMonth`] for a day that no month has.
     pub fn new(cadence: Cadence, at: TimeOfDay) -> Result<Self, TriggerError> {
         let calendar = Self { cadence, at };
         let (unit, limit) = (calendar.unit(), calendar.most());
@@ -108,9 +124,22 @@ impl Calendar {
             return Err(TriggerError::Every { unit, given: calendar.every().into(), limit });
         }
         match cadence {
-            Cadence::Months { day, .. } if !(1..=31).contains(&day) => Err(wrong_day(day.to_string())),
+            Cadence::Months { day, .. } if !DAYS.contains(&day) => Err(TriggerError::DayOfMonth { given: day.into() }),
             _ => Ok(calendar),
         }
+    }
+
+    /// The same for every so many days, weeks or months, counted from the one of the schedule's anchor.
+    ///
+    /// # Errors
+    /// [`TriggerError::Every`] for none or too many.
+    pub fn every_nth(self, every: u32) -> Result<Self, TriggerError> {
+        let cadence = match self.cadence {
+            Cadence::Days { .. } => Cadence::Days { every },
+            Cadence::Weeks { weekdays, .. } => Cadence::Weeks { every, weekdays },
+            Cadence::Months { day, .. } => Cadence::Months { every, day },
+        };
+        Self::new(cadence, self.at)
     }
 
     /// Which days.
@@ -199,10 +228,6 @@ fn wrong(config: &Map<String, Value>, key: &'static str, wanted: &'static str) -
     TriggerError::Value { kind: "calendar", key, given: config::given(config, key), wanted }
 }
 
-fn wrong_day(given: String) -> TriggerError {
-    TriggerError::Value { kind: "calendar", key: "day", given, wanted: "a day of the month, 1 to 31" }
-}
-
 fn weekdays_of(config: &Map<String, Value>) -> Result<Weekdays, TriggerError> {
     let names = config.get("weekdays").and_then(Value::as_array);
     let names = names.and_then(|names| names.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
@@ -212,7 +237,7 @@ fn weekdays_of(config: &Map<String, Value>) -> Result<Weekdays, TriggerError> {
 
 fn day_of(config: &Map<String, Value>) -> Result<u32, TriggerError> {
     let day = config.get("day").and_then(Value::as_u64).and_then(|day| u32::try_from(day).ok());
-    day.ok_or_else(|| wrong_day(config::given(config, "day")))
+    day.filter(|day| DAYS.contains(day)).ok_or_else(|| wrong(config, "day", "a day of the month, 1 to 31"))
 }
 
 /// A calendar interval and the local day from which it counts.

@@ -6,6 +6,9 @@
 //! of its times, in the second pass as in the first, and what they go forward over runs as if they had not changed yet.
 //! Two times that come to one instant are one occurrence.
 
+use std::ops::Range;
+
+use super::words::FEW;
 use crate::zone::{Stretch, WIDEST_SECONDS};
 use crate::{Timestamp, Zone};
 
@@ -31,6 +34,21 @@ pub(super) trait WallTimes {
     fn count(&self, from: i64, until: i64) -> u64;
     /// How it takes clock changes.
     fn pace(&self) -> Pace;
+    /// Whether there is a time in a range. It looks at the days of the range only, however rare the times are.
+    fn has_any(&self, walls: Range<i64>) -> bool {
+        self.count(walls.start, walls.end) > 0
+    }
+}
+
+/// Wall-clock times that come to one instant since the clocks go forward over them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// The first [`FEW`] of them.
+    pub(super) first: Vec<i64>,
+    /// How many there are.
+    pub(super) count: u64,
+    /// A time of the rule that the clocks do show at that instant.
+    pub(super) shared: Option<i64>,
 }
 
 /// A rule by the clocks of a zone.
@@ -77,19 +95,22 @@ impl<W: WallTimes> OnClock<'_, W> {
         while from <= to {
             let part = self.part(from);
             let end = part.stretch.end.map_or(i64::MAX, |end| end.seconds());
-            count += part.count(from, end.min(to + 1));
-            from = end;
+            let found = part.count(from, end.min(to + 1));
+            count += found;
+            from = match (found, part.stretch.end) {
+                (0, Some(_)) => {
+                    self.times.first_from(end - WIDEST_SECONDS).map_or(i64::MAX, |next| end.max(next - WIDEST_SECONDS))
+                }
+                _ => end,
+            };
         }
         count
     }
 
-    /// The wall-clock time that an occurrence stands for, when the clocks never show it: the first of them.
-    pub(super) fn left_out(&self, occurrence: Timestamp) -> Option<i64> {
+    /// What an occurrence stands for that the clocks never show.
+    pub(super) fn left_out(&self, occurrence: Timestamp) -> Option<LeftOut> {
         let at = occurrence.as_micros().div_euclid(MICROS);
-        let part = self.part(at);
-        let wall = at + part.stretch.offset;
-        let shown = wall >= part.done && self.times.count(wall, wall + 1) > 0;
-        if shown { None } else { part.left_out_at(at) }
+        self.part(at).left_out_at(at)
     }
 
     fn part(&self, at: i64) -> Part<'_, W> {
@@ -130,7 +151,7 @@ impl<W: WallTimes> Part<'_, W> {
         let offset = self.stretch.offset;
         let shown = self.times.first_from(self.done.max(from + offset)).map(|wall| wall - offset);
         let left_out = self.gap().and_then(|gap| match self.times.pace() {
-            Pace::Fixed => (from <= gap.at && gap.has_any(self.times)).then_some(gap.at),
+            Pace::Fixed => (from <= gap.at && self.times.has_any(gap.from..gap.until)).then_some(gap.at),
             Pace::Free => self
                 .times
                 .first_from(gap.from.max(from + gap.offset))
@@ -147,7 +168,7 @@ impl<W: WallTimes> Part<'_, W> {
         let begin = self.stretch.start.map_or(i64::MIN, |start| start.wall_after()).max(self.done);
         let shown = self.times.last_before(until + offset + 1).filter(|wall| *wall >= begin).map(|wall| wall - offset);
         let left_out = self.gap().and_then(|gap| match self.times.pace() {
-            Pace::Fixed => gap.has_any(self.times).then_some(gap.at),
+            Pace::Fixed => self.times.has_any(gap.from..gap.until).then_some(gap.at),
             Pace::Free => self
                 .times
                 .last_before(gap.until.min(until + gap.offset + 1))
@@ -163,8 +184,8 @@ impl<W: WallTimes> Part<'_, W> {
         let shown = self.times.count(self.done.max(from + offset), until + offset);
         let left_out = self.gap().map_or(0, |gap| match self.times.pace() {
             Pace::Fixed => {
-                let coincides = self.times.count(gap.at + offset, gap.at + offset + 1) > 0;
-                u64::from(from <= gap.at && gap.at < until && !coincides && gap.has_any(self.times))
+                let coincides = self.times.has_any(gap.at + offset..gap.at + offset + 1);
+                u64::from(from <= gap.at && gap.at < until && !coincides && self.times.has_any(gap.from..gap.until))
             }
             Pace::Free => self.count_left_out(&gap, from, until),
         });
@@ -187,15 +208,20 @@ impl<W: WallTimes> Part<'_, W> {
         count
     }
 
-    /// The first wall-clock time in the gap that comes to this instant.
-    fn left_out_at(&self, at: i64) -> Option<i64> {
-        let gap = self.gap()?;
-        match self.times.pace() {
-            Pace::Fixed => self.times.first_from(gap.from).filter(|wall| at == gap.at && *wall < gap.until),
-            Pace::Free => {
-                self.times.first_from(at + gap.offset).filter(|wall| *wall == at + gap.offset && *wall < gap.until)
-            }
-        }
+    /// The wall-clock times in the gap that come to this instant. What follows elapsed time is not told when the clocks
+    /// show a time of the rule then: it goes on as ever.
+    fn left_out_at(&self, at: i64) -> Option<LeftOut> {
+        let (gap, wall) = (self.gap()?, at + self.stretch.offset);
+        let shared = (wall >= self.done && self.times.has_any(wall..wall + 1)).then_some(wall);
+        let times = match self.times.pace() {
+            Pace::Fixed if at == gap.at => gap.from..gap.until,
+            Pace::Free if shared.is_none() => (at + gap.offset).max(gap.from)..(at + gap.offset + 1).min(gap.until),
+            _ => return None,
+        };
+        let next = |from| self.times.first_from(from).filter(|wall| *wall < times.end);
+        let first: Vec<i64> = std::iter::successors(next(times.start), |wall| next(wall + 1)).take(FEW).collect();
+        let count = self.times.count(times.start, times.end);
+        (!first.is_empty()).then_some(LeftOut { first, count, shared })
     }
 
     /// What the clocks go forward over at the beginning, as far as it has not run before.
@@ -219,12 +245,6 @@ struct Gap {
     until: i64,
     /// The offset before the change.
     offset: i64,
-}
-
-impl Gap {
-    fn has_any<W: WallTimes>(&self, times: &W) -> bool {
-        times.first_from(self.from).is_some_and(|wall| wall < self.until)
-    }
 }
 
 fn just_before(at: Timestamp) -> Timestamp {

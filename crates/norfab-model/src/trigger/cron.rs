@@ -13,7 +13,7 @@ pub(super) use self::days::Days;
 use self::field::Field;
 pub use self::field::UnevenStep;
 use super::clock::{Pace, WallTimes};
-use super::{TriggerError, civil, config};
+use super::{TriggerError, civil, config, words};
 use crate::text::shown;
 
 /// A cron expression: times of a wall clock, by the rules of the schedule's zone.
@@ -26,8 +26,8 @@ use crate::text::shown;
 /// and `?` do not restrict. `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight` and `@hourly` stand for
 /// what they say.
 ///
-/// When the clocks change, the hour field decides. It is *free* when it steps over all hours evenly: `*`, `*/2`, `0-23`;
-/// then elapsed time counts: it runs in both passes of a repeated hour, and what a gap leaves out runs when it would have
+/// When the clocks change, the hour field decides. It is *free* when it steps over all hours: `*`, `*/n`, `0/n`, `0-23`,
+/// `0-23/n`, with an n below 24; then elapsed time counts: it runs in both passes of a repeated hour, and what a gap leaves out runs when it would have
 /// run without the change. Otherwise the hours are *fixed*: in a gap such a time runs once, at the first instant after it;
 /// in a repeated hour once, in the first pass. Two times that come to one instant are one occurrence.
 ///
@@ -44,12 +44,42 @@ use crate::text::shown;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
     expression: String,
-    has_seconds: bool,
+    form: Form,
     seconds: u64,
     minutes: u64,
     hours: u64,
     days: Days,
     pace: Pace,
+    uneven_steps: Vec<UnevenStep>,
+}
+
+/// Which fields an expression has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Those from the minute on.
+    Five,
+    /// A second before them.
+    Six,
+}
+
+impl Form {
+    const fn fields(self) -> &'static [Field] {
+        match self {
+            Self::Five => Field::WITHOUT_SECONDS,
+            Self::Six => Field::WITH_SECONDS,
+        }
+    }
+
+    /// What to say of another number of fields.
+    const fn needs(self) -> &'static str {
+        match self {
+            Self::Five => {
+                "it needs five: minute, hour, day of month, month, day of week (six, the second first, only when seconds \
+                 are asked for)"
+            }
+            Self::Six => "with seconds it needs six: second, minute, hour, day of month, month, day of week",
+        }
+    }
 }
 
 /// The version of the configuration.
@@ -64,7 +94,7 @@ impl Cron {
     /// # Errors
     /// [`TriggerError`] that names the field, or says that it never fires.
     pub fn new(expression: &str) -> Result<Self, TriggerError> {
-        Self::read(expression, false)
+        Self::read(expression, Form::Five)
     }
 
     /// An expression of six fields, the second first. Names such as `@daily` stand for what they do without seconds.
@@ -72,7 +102,7 @@ impl Cron {
     /// # Errors
     /// [`TriggerError`] that names the field, or says that it never fires.
     pub fn with_seconds(expression: &str) -> Result<Self, TriggerError> {
-        Self::read(expression, true)
+        Self::read(expression, Form::Six)
     }
 
     /// The expression as it was given, with single blanks between its fields.
@@ -84,7 +114,7 @@ impl Cron {
     /// Whether the expression has a field for seconds.
     #[must_use]
     pub const fn has_seconds(&self) -> bool {
-        self.has_seconds
+        matches!(self.form, Form::Six)
     }
 
     /// Whether its hours are free: it then follows elapsed time when the clocks change.
@@ -93,29 +123,29 @@ impl Cron {
         self.pace == Pace::Free
     }
 
-    fn read(given: &str, has_seconds: bool) -> Result<Self, TriggerError> {
+    fn read(given: &str, form: Form) -> Result<Self, TriggerError> {
         if given.len() > Self::MAX_BYTES {
             return Err(TriggerError::CronLength { bytes: given.len() });
         }
         let expression = given.split_whitespace().collect::<Vec<_>>().join(" ");
-        let fields = fields(&expression, has_seconds)?;
         let mut pattern = CronPattern::new("");
-        let mut texts = Vec::with_capacity(fields.len());
-        for (field, text) in &fields {
-            texts.push((*field, field.read(text, &mut pattern)?));
-        }
+        let texts: Vec<(Field, String)> = fields(&expression, form)?
+            .into_iter()
+            .map(|(field, text)| Ok((field, field.read(text, &mut pattern)?)))
+            .collect::<Result<_, TriggerError>>()?;
         let text_of = |wanted| texts.iter().find(|(field, _)| *field == wanted).map_or("*", |(_, text)| text.as_str());
         let days = Days::new(&pattern, text_of(Field::DayOfMonth), text_of(Field::DayOfWeek));
         if !days.ever() {
             return Err(TriggerError::NeverFires { given: shown(&expression) });
         }
         Ok(Self {
-            has_seconds,
-            seconds: if has_seconds { field::bits(&pattern.seconds) } else { 1 },
+            form,
+            seconds: if form == Form::Six { field::bits(&pattern.seconds) } else { 1 },
             minutes: field::bits(&pattern.minutes),
             hours: field::bits(&pattern.hours),
             days,
             pace: if field::steps_over_all_hours(text_of(Field::Hour)) { Pace::Free } else { Pace::Fixed },
+            uneven_steps: texts.iter().flat_map(|(field, text)| field.uneven_steps(text)).collect(),
             expression,
         })
     }
@@ -126,15 +156,26 @@ impl Cron {
         !self.days.any_day && !self.days.any_weekday
     }
 
+    /// Whether it runs in every hour of its days, following elapsed time.
+    #[must_use]
+    pub fn has_every_hour(&self) -> bool {
+        self.has_free_hours() && self.hours.count_ones() == 24
+    }
+
+    /// The months, in words, in which it does not run for want of its days of the month: those without a 31st. None:
+    /// there are none, or it runs in no other months.
+    #[must_use]
+    pub fn months_without_its_days(&self) -> Option<String> {
+        let without = self.days.months_without();
+        let name =
+            || if self.days.has_29th() { "February of most years".to_owned() } else { words::months_named(without) };
+        (without != 0 && without != self.days.months).then(name)
+    }
+
     /// The steps of its fields that do not come out even.
     #[must_use]
-    pub fn uneven_steps(&self) -> Vec<UnevenStep> {
-        // What was read once is read again.
-        fields(&self.expression, self.has_seconds)
-            .unwrap_or_default()
-            .into_iter()
-            .flat_map(|(field, text)| field.uneven_steps(&text))
-            .collect()
+    pub fn uneven_steps(&self) -> &[UnevenStep] {
+        &self.uneven_steps
     }
 
     pub(super) fn days(&self) -> &Days {
@@ -148,19 +189,19 @@ impl Cron {
 
     pub(super) fn config(&self) -> Vec<(&'static str, Value)> {
         let expression = self.expression.as_str().into();
-        vec![("expression", expression), ("seconds", self.has_seconds.into()), ("version", VERSION.into())]
+        vec![("expression", expression), ("seconds", self.has_seconds().into()), ("version", VERSION.into())]
     }
 
     pub(super) fn from_config(config: &Map<String, Value>) -> Result<Self, TriggerError> {
         config::check("cron", config, &["expression", "seconds", "version"], VERSION)?;
         let wrong = |key, wanted| TriggerError::Value { kind: "cron", key, given: config::given(config, key), wanted };
-        let has_seconds = match config.get("seconds") {
-            None | Some(Value::Bool(false)) => false,
-            Some(Value::Bool(true)) => true,
+        let form = match config.get("seconds") {
+            None | Some(Value::Bool(false)) => Form::Five,
+            Some(Value::Bool(true)) => Form::Six,
             Some(_) => return Err(wrong("seconds", "true or false")),
         };
         match config.get("expression") {
-            Some(Value::String(expression)) => Self::read(expression, has_seconds),
+            Some(Value::String(expression)) => Self::read(expression, form),
             _ => Err(wrong("expression", "a text such as \"0 3 * * *\"")),
         }
     }
@@ -293,18 +334,19 @@ fn last_bit(bits: u64, until: i64) -> Option<i64> {
 }
 
 /// The fields of an expression, the second first when it has one.
-fn fields(expression: &str, has_seconds: bool) -> Result<Vec<(Field, String)>, TriggerError> {
-    let five = match expression.strip_prefix('@') {
-        Some(name) => nickname(name).ok_or_else(|| TriggerError::CronName { given: shown(expression) })?,
-        None => expression,
+fn fields(expression: &str, form: Form) -> Result<Vec<(Field, &str)>, TriggerError> {
+    let (second, five) = match expression.strip_prefix('@') {
+        Some(name) => {
+            let five = nickname(name).ok_or_else(|| TriggerError::CronName { given: shown(expression) })?;
+            ((form == Form::Six).then_some("0"), five)
+        }
+        None => (None, expression),
     };
-    let seconds = if has_seconds && expression.starts_with('@') { Some("0") } else { None };
-    let texts: Vec<&str> = seconds.into_iter().chain(five.split_whitespace()).collect();
-    let fields = if has_seconds { Field::WITH_SECONDS } else { Field::WITHOUT_SECONDS };
+    let (fields, texts) = (form.fields(), second.into_iter().chain(five.split_whitespace()).collect::<Vec<_>>());
     if texts.len() != fields.len() {
-        return Err(TriggerError::CronFields { given: shown(expression), found: texts.len(), has_seconds });
+        return Err(TriggerError::CronFields { given: shown(expression), found: texts.len(), needs: form.needs() });
     }
-    Ok(fields.iter().copied().zip(texts.into_iter().map(str::to_owned)).collect())
+    Ok(fields.iter().copied().zip(texts).collect())
 }
 
 fn nickname(name: &str) -> Option<&'static str> {

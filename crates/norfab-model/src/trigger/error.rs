@@ -77,14 +77,14 @@ pub enum TriggerError {
         bytes: usize,
     },
     /// A cron expression with another number of fields.
-    #[error("the cron expression {given:?} has {found} fields; {}", fields_hint(*.has_seconds))]
+    #[error("the cron expression {given:?} has {found} fields; {needs}")]
     CronFields {
         /// What was given, its first 200 characters.
         given: String,
         /// How many fields it has.
         found: usize,
-        /// Whether seconds were asked for.
-        has_seconds: bool,
+        /// Which ones it needs.
+        needs: &'static str,
     },
     /// An `@` with a name that has no times.
     #[error("{given:?} is no cron expression; the names are @yearly, @monthly, @weekly, @daily and @hourly")]
@@ -118,6 +118,12 @@ pub enum TriggerError {
         /// The form, by an example.
         form: &'static str,
     },
+    /// A day that no month has.
+    #[error("the day of the month must be 1 to 31, but it is {given}")]
+    DayOfMonth {
+        /// What was given.
+        given: u64,
+    },
     /// More or fewer days, weeks or months than a calendar interval can have.
     #[error("a calendar interval must be of 1 to {limit} {unit}s, but it is of {given}")]
     Every {
@@ -128,13 +134,4 @@ pub enum TriggerError {
         /// The most.
         limit: u64,
     },
-}
-
-const fn fields_hint(has_seconds: bool) -> &'static str {
-    if has_seconds {
-        "with seconds it needs six: second, minute, hour, day of month, month, day of week"
-    } else {
-        "it needs five: minute, hour, day of month, month, day of week (six, the second first, only when seconds are asked \
-         for)"
-    }
 }

@@ -7,7 +7,7 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 
 use super::calendar::Phased;
 use super::clock::OnClock;
-use super::{Cron, Interval, TimeOfDay, Trigger, civil};
+use super::{Cron, Interval, TimeOfDay, Trigger, civil, words};
 use crate::{Timestamp, Transition, Zone};
 
 /// The occurrences of a schedule: the instants of its trigger from `start_at` to `end_at`, both included.
@@ -26,25 +26,45 @@ enum Rule<'a> {
     Calendar(OnClock<'a, Phased<'a>>),
 }
 
-/// An occurrence whose time of day the clocks of the zone never show: they go forward over it, and it runs as soon as
-/// they have, or, with free hours, when it would have run without the change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An occurrence that stands for times of day which the clocks of the zone never show: they go forward over them, and it
+/// runs as soon as they have, or, with free hours, when it would have run without the change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Moved {
-    /// The time that the rule names, by the wall clock.
-    pub named: PrimitiveDateTime,
-    /// The clock change that leaves it out.
+    /// The times that the rule names, by the wall clock: the first few of them, at least one.
+    pub named: Vec<PrimitiveDateTime>,
+    /// How many there are.
+    pub count: u64,
+    /// A time of the rule that the clocks do show then: it has no run of its own.
+    pub shared: Option<PrimitiveDateTime>,
+    /// The clock change that leaves them out.
     pub gap: Transition,
 }
 
 impl fmt::Display for Moved {
-    /// `02:30 is left out when the clocks go forward from 02:00 to 03:00`.
+    /// `02:30 is left out when the clocks go forward from 02:00 to 03:00`; with what else comes to the same run.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let clock = |offset| {
             let local = OffsetDateTime::from(self.gap.at).checked_to_offset(offset);
-            local.map_or_else(String::new, |at| TimeOfDay::from(at.time()).to_string())
+            local.map(|at| PrimitiveDateTime::new(at.date(), at.time()))
         };
-        let (named, from, to) = (TimeOfDay::from(self.named.time()), clock(self.gap.before), clock(self.gap.after));
-        write!(f, "{named} is left out when the clocks go forward from {from} to {to}")
+        let (from, to) = (clock(self.gap.before), clock(self.gap.after));
+        let within_a_day = from.zip(to).is_some_and(|(from, to)| from.date() == to.date());
+        let shown = |at: &PrimitiveDateTime| {
+            let time = TimeOfDay::from(at.time());
+            if within_a_day { time.to_string() } else { format!("{} {time}", at.date()) }
+        };
+        let change = |at: Option<PrimitiveDateTime>| at.as_ref().map_or_else(String::new, shown);
+        let named: Vec<String> = self.named.iter().map(shown).collect();
+        let are = if self.count == 1 { "is" } else { "are" };
+        let (named, from, to) = (words::some_of(&named, self.count), change(from), change(to));
+        write!(f, "{named} {are} left out when the clocks go forward from {from} to {to}")?;
+        match (&self.shared, self.count) {
+            (Some(shared), 1) => write!(f, ", and comes to one run with {}", shown(shared)),
+            (Some(shared), _) => write!(f, ", and come to one run with {}", shown(shared)),
+            (None, 1) => Ok(()),
+            (None, _) => f.write_str(", and come to one run"),
+        }
     }
 }
 
@@ -86,14 +106,18 @@ impl<'a> Rule<'a> {
     }
 
     fn moved(&self, occurrence: Timestamp) -> Option<Moved> {
-        let (wall, zone) = match self {
+        let (left_out, zone) = match self {
             Self::Interval { .. } => return None,
             Self::Cron(cron) => (cron.left_out(occurrence)?, cron.zone),
             Self::Calendar(calendar) => (calendar.left_out(occurrence)?, calendar.zone),
         };
-        let named = OffsetDateTime::from(Timestamp::from_seconds(wall));
         let gap = zone.previous_transition(occurrence)?;
-        Some(Moved { named: PrimitiveDateTime::new(named.date(), named.time()), gap })
+        let by_the_clock = |wall: i64| {
+            let named = OffsetDateTime::from(Timestamp::from_seconds(wall));
+            PrimitiveDateTime::new(named.date(), named.time())
+        };
+        let named = left_out.first.into_iter().map(by_the_clock).collect();
+        Some(Moved { named, count: left_out.count, shared: left_out.shared.map(by_the_clock), gap })
     }
 }
 
@@ -149,7 +173,8 @@ impl<'a> Occurrences<'a> {
         self.rule.count_between(from.max(self.from), to.min(self.until))
     }
 
-    /// Whether a clock change moved this occurrence: its time of day is one that the clocks go forward over.
+    /// Whether a clock change moved this occurrence, or made one of several: it has times of day that the clocks go forward
+    /// over.
     #[must_use]
     pub fn moved(&self, occurrence: Timestamp) -> Option<Moved> {
         self.rule.moved(occurrence)

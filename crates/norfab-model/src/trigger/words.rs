@@ -2,25 +2,18 @@
 
 use super::calendar::{Cadence, Calendar, TimeOfDay};
 use super::cron::{Cron, Days};
+use super::names::{MONTHS, Name, WEEKDAYS};
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const NTH: [&str; 5] = ["first", "second", "third", "fourth", "fifth"];
+/// How many of an unknown number of times are told one by one.
+pub(crate) const FEW: usize = 4;
 /// Up to how many times of day are told one by one.
 const FEW_TIMES: usize = 6;
+/// More values than these are told as a step, when they are one.
+const MANY_VALUES: usize = 9;
+const EVERY_MONTH: u64 = 0b1_1111_1111_1110;
+const EVERY_DAY_OF_MONTH: u64 = 0xffff_fffe;
+const EVERY_WEEKDAY: u64 = 0b111_1111;
 
 /// A calendar interval in words.
 pub(super) fn of_calendar(calendar: &Calendar) -> String {
@@ -51,42 +44,62 @@ pub(super) fn of_cron(cron: &Cron) -> String {
     }
 }
 
-/// Which days, unless it is every day.
-fn days_named(days: &Days) -> Option<String> {
-    let by_day = (!days.any_day).then(|| by_day_named(days));
-    let by_weekday = (!days.any_weekday).then(|| by_weekday_named(days));
-    let found = [by_day, by_weekday].into_iter().flatten().collect::<Vec<_>>().join(" or ");
-    let months = (days.months != 0b1_1111_1111_1110).then(|| list(&runs(days.months, 1, 12, |n| name(&MONTHS, n - 1))));
-    match (found.is_empty(), months) {
-        (true, None) => None,
-        (true, Some(months)) => Some(format!("every day in {months}")),
-        (false, None) => Some(found),
-        (false, Some(months)) => Some(format!("{found} in {months}")),
-    }
+/// Of many texts, of which the first are given: these, and how many more.
+pub(crate) fn some_of(first: &[String], count: u64) -> String {
+    let more = count.saturating_sub(first.len() as u64);
+    let more = (more > 0).then(|| format!("{more} more"));
+    list(&first.iter().take(FEW).cloned().chain(more).collect::<Vec<_>>())
 }
 
-fn by_day_named(days: &Days) -> String {
+/// Months in words: `January to March and May`.
+pub(super) fn months_named(months: u64) -> String {
+    list(&runs(months, 1, 12, |n| long(MONTHS, n - 1)))
+}
+
+/// Which days, unless it is every day.
+fn days_named(days: &Days) -> Option<String> {
+    let is_every_day = (days.any_day && days.any_weekday)
+        || (!days.any_day && days.days == EVERY_DAY_OF_MONTH)
+        || (!days.any_weekday && days.weekdays == EVERY_WEEKDAY);
+    let months = (days.months != EVERY_MONTH).then(|| months_named(days.months));
+    if is_every_day {
+        return months.map(|months| format!("every day in {months}"));
+    }
+    // `of February` is enough where all of it is some day of the month, and there is but one.
+    let is_of_month =
+        (days.any_day || days.days == 0) && (days.any_weekday || days.weekdays == 0) && days.months.count_ones() == 1;
+    let (of_month, months) = match months {
+        Some(month) if is_of_month => (format!("of {month}"), None),
+        months => ("of the month".to_owned(), months),
+    };
+    let by_day = (!days.any_day).then(|| by_day_named(days, &of_month));
+    let by_weekday = (!days.any_weekday).then(|| by_weekday_named(days, &of_month));
+    let found = [by_day, by_weekday].into_iter().flatten().collect::<Vec<_>>().join(" or ");
+    Some(months.map_or_else(|| found.clone(), |months| format!("{found} in {months}")))
+}
+
+fn by_day_named(days: &Days, of_month: &str) -> String {
     let mut found = runs(days.days, 1, 31, ordinal);
     if days.last_day {
-        found.push("last day of the month".to_owned());
+        found.push(format!("last day {of_month}"));
     }
     if days.last_workday {
-        found.push("last Monday to Friday of the month".to_owned());
+        found.push(format!("last Monday to Friday {of_month}"));
     }
-    let nearest = (1..=31).filter(|day| days.nearest_workdays >> day & 1 == 1);
-    found.extend(nearest.map(|day| format!("Monday to Friday nearest the {}", ordinal(day))));
+    let nearest = bits(days.nearest_workdays, 1, 31);
+    found.extend(nearest.into_iter().map(|day| format!("Monday to Friday nearest the {}", ordinal(day))));
     format!("on the {}", list(&found))
 }
 
-fn by_weekday_named(days: &Days) -> String {
+fn by_weekday_named(days: &Days, of_month: &str) -> String {
     let mut found = Vec::new();
     if days.weekdays != 0 {
         found.push(weekdays_named(days.weekdays));
     }
     let nth = NTH.into_iter().zip(days.nth_weekdays).chain([("last", days.last_weekdays)]);
     for (nth, weekdays) in nth.filter(|(_, weekdays)| *weekdays != 0) {
-        let names: Vec<_> = bits(weekdays, 0, 6).into_iter().map(|n| name(&WEEKDAYS, n)).collect();
-        found.push(format!("the {nth} {} of the month", list(&names)));
+        let names: Vec<_> = bits(weekdays, 0, 6).into_iter().map(|n| long(WEEKDAYS, n)).collect();
+        found.push(format!("the {nth} {} {of_month}", list(&names)));
     }
     format!("on {}", list(&found))
 }
@@ -95,7 +108,7 @@ fn by_weekday_named(days: &Days) -> String {
 fn weekdays_named(weekdays: u64) -> String {
     // Monday first: Sunday is the seventh.
     let from_monday = weekdays >> 1 | (weekdays & 1) << 6;
-    list(&runs(from_monday, 0, 6, |n| format!("{}s", name(&WEEKDAYS, (n + 1) % 7))))
+    list(&runs(from_monday, 0, 6, |n| format!("{}s", long(WEEKDAYS, (n + 1) % 7))))
 }
 
 fn times_named(cron: &Cron) -> String {
@@ -107,15 +120,26 @@ fn times_named(cron: &Cron) -> String {
     let of_hours = hours_named(cron, &hour);
     let of_which = if of_hours.is_empty() { " of every hour" } else { &of_hours };
     let numbers = |set| list(&runs(set, 0, 59, |n| n.to_string()));
-    match (second.as_slice(), steps(&second, 60), steps(&minute, 60)) {
-        (_, Some(1), Some(1)) => format!("every second{of_hours}"),
-        (_, Some(step), Some(1)) => format!("every {step} seconds{of_hours}"),
-        ([0], _, Some(1)) => format!("every minute{of_hours}"),
-        ([0], _, Some(step)) => format!("every {step} minutes{of_hours}"),
-        ([0], _, None) => of_every_hour(&minute, &hour)
-            .filter(|_| cron.has_free_hours())
-            .unwrap_or_else(|| format!("at minute {}{of_which}", numbers(minutes))),
-        _ => format!("at second {} of minute {}{of_which}", numbers(seconds), numbers(minutes)),
+    let step = steps(&minute, 60);
+    if second == [0] {
+        return match step {
+            Some(1) => format!("every minute{of_hours}"),
+            Some(step) => format!("every {step} minutes{of_hours}"),
+            None => of_every_hour(&minute, &hour)
+                .filter(|_| cron.has_free_hours())
+                .unwrap_or_else(|| format!("at minute {}{of_which}", numbers(minutes))),
+        };
+    }
+    let seconds = match steps(&second, 60) {
+        Some(1) => "every second".to_owned(),
+        Some(step) => format!("every {step} seconds"),
+        None => format!("at second {}", numbers(seconds)),
+    };
+    match step {
+        Some(1) if seconds.starts_with("every") => format!("{seconds}{of_hours}"),
+        Some(1) => format!("{seconds} of every minute{of_hours}"),
+        Some(step) => format!("{seconds} of every {} minute{of_hours}", ordinal(step)),
+        None => format!("{seconds} of minute {}{of_which}", numbers(minutes)),
     }
 }
 
@@ -130,18 +154,15 @@ fn one_by_one(hours: &[u32], minutes: &[u32], seconds: &[u32]) -> Vec<String> {
     found
 }
 
-/// ` of hours 9 to 17`; nothing when it is every hour.
+/// ` of hours 9 to 17`; nothing when they are free and it is every hour. A list of all of them is not free, and named.
 fn hours_named(cron: &Cron, hours: &[u32]) -> String {
-    match steps(hours, 24) {
+    match steps(hours, 24).filter(|_| cron.has_free_hours()) {
         Some(1) => String::new(),
-        Some(step) if cron.has_free_hours() => format!(" of every {} hour", ordinal(step)),
-        _ => {
+        Some(step) => format!(" of every {} hour", ordinal(step)),
+        None => {
             let set = hours.iter().fold(0, |set, hour| set | 1_u64 << hour);
-            format!(
-                " of {} {}",
-                if hours.len() == 1 { "hour" } else { "hours" },
-                list(&runs(set, 0, 23, |n| n.to_string()))
-            )
+            let what = if hours.len() == 1 { "hour" } else { "hours" };
+            format!(" of {what} {}", list(&runs(set, 0, 23, |n| n.to_string())))
         }
     }
 }
@@ -159,8 +180,17 @@ fn steps(values: &[u32], whole: u32) -> Option<u32> {
     values.iter().zip(0..).all(|(value, n)| *value == n * step).then_some(step)
 }
 
-/// The values of a set, three or more in a row as one.
+/// The values of a set, three or more in a row as one, and many at the same distance as one too.
 fn runs(set: u64, least: u32, greatest: u32, named: impl Fn(u32) -> String) -> Vec<String> {
+    let values = bits(set, least, greatest);
+    if let [first, second, .., last] = values.as_slice()
+        && values.len() > MANY_VALUES
+    {
+        let step = second - first;
+        if step > 1 && values.iter().zip(values.iter().skip(1)).all(|(one, next)| next - one == step) {
+            return vec![format!("{} to {} in steps of {step}", named(*first), named(*last))];
+        }
+    }
     let mut found = Vec::new();
     let mut n = least;
     while n <= greatest {
@@ -179,8 +209,8 @@ fn bits(set: u64, least: u32, greatest: u32) -> Vec<u32> {
     (least..=greatest).filter(|n| set >> n & 1 == 1).collect()
 }
 
-fn name(names: &[&str], n: u32) -> String {
-    usize::try_from(n).ok().and_then(|n| names.get(n)).copied().unwrap_or_default().to_owned()
+fn long(names: &[Name], n: u32) -> String {
+    usize::try_from(n).ok().and_then(|n| names.get(n)).map_or_else(String::new, |name| name.long.to_owned())
 }
 
 /// `a, b and c`.

@@ -1,11 +1,11 @@
 //! The rules that are walked: each a trigger, and beside it what it means, without a parser.
 
-use norfab_model::{Cadence, Calendar, Trigger, Weekdays};
+use norfab_model::{Cadence, Calendar, Cron, Trigger, Weekdays};
 use time::{Date, Weekday};
 
 use super::{DAY, Pace, cron};
 
-/// A trigger and what it means: dates, hours and minutes of a wall clock.
+/// A trigger and what it means: dates, hours, minutes and seconds of a wall clock.
 pub(crate) struct Rule {
     /// The trigger in words.
     pub(crate) name: String,
@@ -16,15 +16,42 @@ pub(crate) struct Rule {
     dates: fn(Date) -> bool,
     hours: fn(i64) -> bool,
     minutes: fn(i64) -> bool,
+    seconds: Seconds,
+}
+
+/// Which seconds of its minutes a rule has.
+#[derive(Clone, Copy)]
+enum Seconds {
+    /// The first.
+    Full,
+    /// These.
+    Of(fn(i64) -> bool),
 }
 
 impl Rule {
     /// Whether a time of the wall clock is one of the rule, in seconds since 1970-01-01T00:00 of it.
     pub(crate) fn has(&self, wall: i64) -> bool {
-        wall % 60 == 0
+        let has_second = match self.seconds {
+            Seconds::Full => wall % 60 == 0,
+            Seconds::Of(has) => has(wall.rem_euclid(60)),
+        };
+        has_second
             && (self.minutes)(wall.div_euclid(60).rem_euclid(60))
             && (self.hours)(wall.rem_euclid(DAY) / 3600)
             && self.has_date(wall.div_euclid(DAY))
+    }
+
+    /// How many seconds lie between the times that may be its.
+    pub(crate) fn grain(&self) -> i64 {
+        match self.seconds {
+            Seconds::Full => 60,
+            Seconds::Of(_) => 1,
+        }
+    }
+
+    /// The same rule in these seconds of its minutes.
+    fn seconds(self, seconds: fn(i64) -> bool) -> Self {
+        Self { seconds: Seconds::Of(seconds), ..self }
     }
 
     /// Whether a day is one of the rule, in days since 1970-01-01.
@@ -40,7 +67,7 @@ fn rule(
     hours: fn(i64) -> bool,
     minutes: fn(i64) -> bool,
 ) -> Rule {
-    Rule { name: trigger.to_string(), trigger, pace, dates, hours, minutes }
+    Rule { name: trigger.to_string(), trigger, pace, dates, hours, minutes, seconds: Seconds::Full }
 }
 
 fn any(_: Date) -> bool {
@@ -80,7 +107,9 @@ pub(crate) fn all() -> Vec<Rule> {
         rule(cron("*/15 * * * *"), Free, any, every, |m| m % 15 == 0),
         rule(cron("7 * * * *"), Free, any, every, |m| m == 7),
         rule(cron("0 */2 * * *"), Free, any, |h| h % 2 == 0, |m| m == 0),
-        rule(cron("40 1/3 * * *"), Free, any, |h| h % 3 == 1, |m| m == 40),
+        rule(cron("40 1/3 * * *"), Fixed, any, |h| h % 3 == 1, |m| m == 40),
+        rule(cron("30 2/12 * * *"), Fixed, any, |h| h == 2 || h == 14, |m| m == 30),
+        rule(cron("0 */12 * * *"), Free, any, |h| h % 12 == 0, |m| m == 0),
         rule(cron("5 0-23/7 * * *"), Free, any, |h| h % 7 == 0, |m| m == 5),
         rule(cron("*/10 * * * 0"), Free, |date| date.weekday() == Weekday::Sunday, every, |m| m % 10 == 0),
         rule(
@@ -123,6 +152,20 @@ pub(crate) fn all() -> Vec<Rule> {
         ),
     ]);
     rules
+}
+
+/// Rules with seconds: fixed and free, in the middle of a minute, often and once a day.
+pub(crate) fn with_seconds() -> Vec<Rule> {
+    use Pace::{Fixed, Free};
+    let six = |expression: &str| Trigger::from(Cron::with_seconds(expression).expect(expression));
+    let daily = Calendar::daily("02:15:30").expect("valid").into();
+    vec![
+        rule(six("*/20 30 0-3 * * *"), Fixed, any, |h| h <= 3, |m| m == 30).seconds(|s| s % 20 == 0),
+        rule(six("59 59 1,2 * * *"), Fixed, any, |h| h == 1 || h == 2, |m| m == 59).seconds(|s| s == 59),
+        rule(six("30 */10 * * * *"), Free, any, every, |m| m % 10 == 0).seconds(|s| s == 30),
+        rule(six("1,31 0 */2 * * *"), Free, any, |h| h % 2 == 0, |m| m == 0).seconds(|s| s % 30 == 1),
+        rule(daily, Fixed, any, |h| h == 2, |m| m == 15).seconds(|s| s == 30),
+    ]
 }
 
 /// Rules whose dates are years apart.

@@ -35,7 +35,21 @@ fn texts() {
         assert_eq!(at(wrong), None, "{wrong}");
         refuses(Calendar::daily(wrong), "cannot be read; write a time of day such as 03:00");
     }
-    for wrong in ["", "mon", "@03:00", "mon@", "mo@03:00", "mon,@03:00", "1@03:00", "mon@03:00@04:00", "monday@03:00"] {
+    for wrong in [
+        "",
+        "mon",
+        "@03:00",
+        "mon@",
+        "mo@03:00",
+        "mon,@03:00",
+        "1@03:00",
+        "mon@03:00@04:00",
+        "-@03:00",
+        "mon-@03:00",
+        "mon-tue-wed@03:00",
+        "mondays@03:00",
+        "m-f@03:00",
+    ] {
         refuses(Calendar::weekly(wrong), "cannot be read; write weekdays and a time of day such as mon,thu@03:00");
     }
     for wrong in ["", "31", "@03:00", "31@", "L@03:00", "+1@03:00", "99999999999@03:00", "1,2@03:00"] {
@@ -45,9 +59,32 @@ fn texts() {
         );
     }
     for wrong in ["0@03:00", "32@03:00"] {
-        refuses(Calendar::monthly(wrong), "day of the calendar trigger must be a day of the month, 1 to 31");
+        refuses(Calendar::monthly(wrong), "the day of the month must be 1 to 31, but it is ");
     }
-    assert_eq!(Calendar::weekly("MON, Thu @ 3:00"), Calendar::weekly("thu,mon@03:00"));
+    let same = |one: &str, other: &str| {
+        let read = |text| Calendar::weekly(&format!("{text}@03:00")).expect(text);
+        assert_eq!(read(one), read(other));
+    };
+    same("MON, Thu ", "thu,mon");
+    same("Monday,THURSDAY", "mon,thu");
+    same("mon-fri", "mon,tue,wed,thu,fri");
+    same("mon - wed, sunday", "sun,mon,tue,wed");
+    same("monday-sunday", "mon,tue,wed,thu,fri,sat,sun");
+    same("sun-thu", "sun,mon,tue,wed,thu");
+    same("fri-mon", "fri,sat,sun,mon");
+    same("tue-tue", "tue");
+    assert_eq!(Calendar::weekly("mon@3:00"), Calendar::weekly("mon @ 03:00 "));
+}
+
+#[test]
+fn every_nth() {
+    let nth = |calendar: Result<Calendar, TriggerError>, every| calendar.expect("valid").every_nth(every);
+    let shown = |calendar: Result<Calendar, TriggerError>| nth(calendar, 2).expect("valid").to_string();
+    assert_eq!(shown(Calendar::daily("03:00")), "at 03:00 every 2 days");
+    assert_eq!(shown(Calendar::weekly("mon@03:00")), "on Mondays of every 2 weeks at 03:00");
+    assert_eq!(shown(Calendar::monthly("1@03:00")), "on the 1st of every 2 months at 03:00");
+    refuses(nth(Calendar::daily("03:00"), 0), "of 1 to 3653 days, but it is of 0");
+    refuses(nth(Calendar::weekly("mon@03:00"), 522), "of 1 to 521 weeks, but it is of 522");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::TriggerError;
 use crate::text::shown;
 
 const DAILY: &str = "a time of day such as 03:00 or 03:00:30";
-const WEEKLY: &str = "weekdays and a time of day such as mon,thu@03:00";
+const WEEKLY: &str = "weekdays and a time of day such as mon,thu@03:00 or mon-fri@03:00";
 const MONTHLY: &str = "a day of the month and a time of day such as 31@03:00";
 
 /// A time of day as a wall clock shows it, in whole seconds: `03:00`, or `03:00:30`.
@@ -73,21 +73,21 @@ impl Calendar {
         Self::new(Cadence::Days { every: 1 }, text.parse()?)
     }
 
-    /// Days of every week: `mon,thu@03:00`.
+    /// Days of every week: `mon,thu@03:00`, `mon-fri@03:00`, `Sunday@03:00`.
     ///
     /// # Errors
     /// [`TriggerError::CalendarText`] with the right form.
     pub fn weekly(text: &str) -> Result<Self, TriggerError> {
         let (days, at) = split(text, WEEKLY)?;
-        let weekdays = Weekdays::named(days.split(',').map(str::trim));
-        let weekdays = weekdays.ok_or_else(|| TriggerError::CalendarText { given: shown(text), form: WEEKLY })?;
+        let weekdays =
+            Weekdays::listed(days).ok_or_else(|| TriggerError::CalendarText { given: shown(text), form: WEEKLY })?;
         Self::new(Cadence::Weeks { every: 1, weekdays }, at)
     }
 
     /// A day of every month: `31@03:00`; a month without it has its last day instead.
     ///
     /// # Errors
-    /// [`TriggerError::CalendarText`] with the right form, [`TriggerError::Value`] for a day that no month has.
+    /// [`TriggerError::CalendarText`] with the right form, [`TriggerError::DayOfMonth`] for a day that no month has.
     pub fn monthly(text: &str) -> Result<Self, TriggerError> {
         let (day, at) = split(text, MONTHLY)?;
         let number = day.trim().bytes().all(|byte| byte.is_ascii_digit()).then(|| day.trim().parse().ok()).flatten();

@@ -108,14 +108,48 @@ fn what_a_clock_change_moved() {
     moved("30 2 * * *", "America/New_York", "2025-03-10T06:30:00Z", None);
     // 03:00 is meant in any case.
     moved("30 2 * * *", "America/New_York", "2025-03-08T07:30:00Z", None);
-    moved("0,30 2,3 * * *", "America/New_York", "2025-03-09T07:00:00Z", None);
+    // What the clocks do show then has no run of its own.
+    let change = "left out when the clocks go forward from 02:00 to 03:00";
+    let one = |text: &str| format!("{text} {change}");
+    let text = one("02:00 is") + ", and comes to one run with 03:00";
+    moved("0 2,3 * * *", "America/New_York", "2025-03-09T07:00:00Z", Some(&text));
+    moved("0 1-5 * * *", "America/New_York", "2027-03-14T07:00:00Z", Some(&text));
+    moved("0 1-5 * * *", "America/New_York", "2027-03-14T08:00:00Z", None);
+    let text = one("02:00 and 02:30 are") + ", and come to one run with 03:00";
+    moved("0,30 2,3 * * *", "America/New_York", "2025-03-09T07:00:00Z", Some(&text));
+    moved("0,30 2,3 * * *", "America/New_York", "2025-03-09T07:30:00Z", None);
+    let text = one("02:00, 02:15, 02:30 and 02:45 are") + ", and come to one run";
+    moved("*/15 2 * * *", "America/New_York", "2025-03-09T07:00:00Z", Some(&text));
+    let text = one("02:00, 02:01, 02:02, 02:03 and 56 more are") + ", and come to one run";
+    moved("* 2 * * *", "America/New_York", "2025-03-09T07:00:00Z", Some(&text));
+    // Free hours follow elapsed time: they are marked where nothing of them is shown.
+    moved("*/15 * * * *", "America/New_York", "2025-03-09T07:15:00Z", None);
+    moved("15 */2 * * *", "America/New_York", "2025-03-09T07:15:00Z", Some(&one("02:15 is")));
+    moved("15 */2 * * *", "America/New_York", "2025-03-09T08:15:00Z", None);
     let text = "00:00 is left out when the clocks go forward from 00:00 to 01:00";
     moved("0 */2 * * *", "Africa/Cairo", "2025-04-24T22:00:00Z", Some(text));
     moved("0 * * * *", "Africa/Cairo", "2025-04-24T22:00:00Z", None);
-    moved(
-        "0 3 * * *",
-        "Pacific/Apia",
-        "2011-12-30T10:00:00Z",
-        Some("03:00 is left out when the clocks go forward from 00:00 to 00:00"),
-    );
+    // A change over midnight is told with its dates.
+    let change = "is left out when the clocks go forward from 2011-12-30 00:00 to 2011-12-31 00:00";
+    let text = format!("2011-12-30 03:00 {change}");
+    moved("0 3 * * *", "Pacific/Apia", "2011-12-30T10:00:00Z", Some(&text));
+    let text = format!("2011-12-30 00:00 {change}, and comes to one run with 2011-12-31 00:00");
+    moved("0 0 * * *", "Pacific/Apia", "2011-12-30T10:00:00Z", Some(&text));
+    let text = "00:00 is left out when the clocks go forward from 00:00 to 01:00";
+    moved("0 0 * * *", "Africa/Cairo", "2025-04-24T22:00:00Z", Some(text));
+    let text = "2025-03-29 23:30 is left out when the clocks go forward from 2025-03-29 23:00 to 2025-03-30 00:00";
+    moved("30 23 * * *", "America/Scoresbysund", "2025-03-30T01:00:00Z", Some(text));
+}
+
+/// However rare the days, a look at a clock change costs what its own days cost.
+#[test]
+fn rare_days_are_counted_through_the_whole_calendar() {
+    for (expression, zone, expected) in
+        [("0 0 * 2 1#5", "Europe/Berlin", 375), ("30 2 29 2 *", "America/New_York", 2424)]
+    {
+        let (trigger, zone) = (cron(expression), Zone::find(zone).expect(zone));
+        let all = Occurrences::new(&trigger, &zone, Timestamp::EPOCH, None, None);
+        assert_eq!(all.count_in(Timestamp::MIN, Timestamp::MAX), expected, "{expression}");
+        assert_eq!(all.after(Timestamp::MIN).count() as u64, expected, "{expression}");
+    }
 }

@@ -72,6 +72,25 @@ impl Days {
         months.into_iter().any(|month| (self.days | self.nearest_workdays) & up_to(longest(month)) != 0)
     }
 
+    /// The months, of those that are named, in which there is none of the named days of the month, the shortest months
+    /// counting as they are in most years; none when other days are named too.
+    pub(crate) fn months_without(&self) -> u64 {
+        let named = self.days | self.nearest_workdays;
+        if self.any_day || !self.any_weekday || self.last_day || self.last_workday {
+            return 0;
+        }
+        let is_without = |month: &u32| {
+            // 1970 was no leap year.
+            self.months >> month & 1 == 1 && named & up_to(length(1970 * 12 + i64::from(*month) - 1)) == 0
+        };
+        (1..=12).filter(is_without).fold(0, |months, month| months | 1 << month)
+    }
+
+    /// Whether the 29th is named: only February can be without it.
+    pub(crate) fn has_29th(&self) -> bool {
+        (self.days | self.nearest_workdays) >> 29 & 1 == 1
+    }
+
     /// The first such day from this one on.
     pub(super) fn first_from(&self, day: i64) -> Option<i64> {
         let day = day.max(first_day(*MONTHS.start()));

@@ -4,11 +4,9 @@ use std::fmt;
 
 use croner::{CronComponent, CronPattern};
 
+use super::super::names::{MONTHS, Name, WEEKDAYS};
 use crate::TriggerError;
 use crate::text::shown;
-
-const MONTHS: &[&str] = &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// A field of an expression, in the order of six fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +70,7 @@ impl Field {
         }
     }
 
-    const fn names(self) -> &'static [&'static str] {
+    const fn names(self) -> &'static [Name] {
         match self {
             Self::Month => MONTHS,
             Self::DayOfWeek => WEEKDAYS,
@@ -103,7 +101,8 @@ impl Field {
 
     /// The text with numbers for names, and steps with their ends.
     fn plain(self, text: &str) -> Result<String, &'static str> {
-        if text == "?" && matches!(self, Self::DayOfMonth | Self::DayOfWeek) {
+        let is_day = matches!(self, Self::DayOfMonth | Self::DayOfWeek);
+        if text == "*" || text == "?" && is_day {
             return Ok("*".to_owned());
         }
         let entries: Result<Vec<_>, _> =
@@ -116,19 +115,24 @@ impl Field {
             Some((base, step)) => (base, Some(step)),
             None => (entry, None),
         };
-        match (base.split_once('-'), step) {
-            (None, None) => self.plain_value(base),
-            (None, Some(step)) if base == "*" => Ok(format!("*/{}", number(step)?)),
-            (None, Some(step)) => Ok(format!("{}-{}/{}", self.number(base)?, self.bounds().1, number(step)?)),
-            (Some((from, to)), step) => {
+        let step = match step.map(number).transpose()? {
+            Some(0) => return Err("a step cannot be zero"),
+            Some(step) => format!("/{step}"),
+            None => String::new(),
+        };
+        match base.split_once('-') {
+            None if step.is_empty() => self.plain_value(base),
+            None if base == "*" => Ok(format!("*{step}")),
+            None => {
+                let (from, end) = (self.number(base)?, self.bounds().1);
+                let sunday = "a step to the end of the week cannot begin at 7; Sunday is 0 there";
+                if from <= end { Ok(format!("{from}-{end}{step}")) } else { Err(sunday) }
+            }
+            Some((from, to)) => {
                 let from = self.number(from)?;
-                // The week of a range may end with its Sunday.
-                let to = if to == "SUN" && self == Self::DayOfWeek { 7 } else { self.number(to)? };
-                if from > to {
-                    return Err("the range runs backwards");
-                }
-                let step = step.map(number).transpose()?;
-                Ok(step.map_or_else(|| format!("{from}-{to}"), |step| format!("{from}-{to}/{step}")))
+                // What begins behind a Sunday may end with the next one.
+                let to = if self == Self::DayOfWeek && to == "SUN" && from > 0 { 7 } else { self.number(to)? };
+                if from <= to { Ok(format!("{from}-{to}{step}")) } else { Err("the range runs backwards") }
             }
         }
     }
@@ -136,30 +140,37 @@ impl Field {
     /// A single value, with what only the day fields take.
     fn plain_value(self, value: &str) -> Result<String, &'static str> {
         match self {
-            _ if value == "*" => Ok(value.to_owned()),
-            Self::DayOfMonth if value == "L" || value == "LW" => Ok(value.to_owned()),
-            Self::DayOfMonth if value.ends_with('W') => Ok(format!("{}W", self.number(value.trim_end_matches('W'))?)),
-            Self::DayOfWeek if value.contains('#') => {
-                let (weekday, nth) = value.split_once('#').unwrap_or_default();
-                let nth = number(nth)?;
-                if (1..=5).contains(&nth) {
-                    Ok(format!("{}#{nth}", self.number(weekday)?))
-                } else {
-                    Err("a month has a weekday once to five times")
+            Self::DayOfMonth if value == "L" || value == "LW" => return Ok(value.to_owned()),
+            Self::DayOfMonth => {
+                if let Some(day) = value.strip_suffix('W') {
+                    return Ok(format!("{}W", self.number(day)?));
                 }
             }
-            Self::DayOfWeek if value.len() > 1 && value.ends_with('L') => {
-                Ok(format!("{}#L", self.number(value.trim_end_matches('L'))?))
+            Self::DayOfWeek => {
+                if let Some((weekday, nth)) = value.split_once('#') {
+                    let (weekday, nth) = (self.number(weekday)?, number(nth)?);
+                    let is_there = (1..=5).contains(&nth);
+                    return if is_there { Ok(format!("{weekday}#{nth}")) } else { Err(NTH) };
+                }
+                if let Some(weekday) = value.strip_suffix('L') {
+                    return Ok(format!("{}#L", self.number(weekday)?));
+                }
             }
-            _ => self.number(value).map(|number| number.to_string()),
+            _ => {}
         }
+        self.number(value).map(|number| number.to_string())
     }
 
+    /// A number within the bounds, or the name of one.
     fn number(self, text: &str) -> Result<u16, &'static str> {
-        match self.names().iter().zip(self.bounds().0..).find(|(name, _)| **name == text) {
-            Some((_, number)) => Ok(number),
-            None => number(text),
+        let (least, last) = self.bounds();
+        if let Some((_, number)) = self.names().iter().zip(least..).find(|(name, _)| name.is_short(text)) {
+            return Ok(number);
         }
+        // Sunday has two numbers.
+        let greatest = if self == Self::DayOfWeek { last + 1 } else { last };
+        let number = number(text)?;
+        if (least..=greatest).contains(&number) { Ok(number) } else { Err("the number is out of bounds") }
     }
 
     /// The steps of a text that was read before which begin anew after a shorter rest.
@@ -183,17 +194,23 @@ impl Field {
                 last: from + (to - from) / step * step,
             })
         };
-        self.plain(text).unwrap_or_default().split(',').filter_map(step_of).collect()
+        text.split(',').filter_map(step_of).collect()
     }
 }
 
+/// What is wrong with the sixth Friday of a month.
+const NTH: &str = "a month has a weekday once to five times";
+
 /// A number without sign, of so few digits that it fits.
 fn number(text: &str) -> Result<u16, &'static str> {
+    /// Far beyond any value, and so small that no step behind a value overflows.
+    const MOST: u16 = 9999;
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
-        Ok(number) if digits => Ok(number),
+        Ok(number) if digits && number <= MOST => Ok(number),
         _ if digits => Err("the number is far too large"),
-        _ if text.is_empty() => Err("something is missing"),
+        _ if text.is_empty() => Err("a number is missing beside a , - / # L or W"),
+        _ if text.contains('*') => Err("* stands alone, or before a step as in */5"),
         _ => Err("it cannot be read"),
     }
 }
@@ -205,14 +222,11 @@ fn reason(error: &impl fmt::Display) -> String {
     text.to_lowercase()
 }
 
-/// Whether the text of an hour field, as it was read, steps over all hours evenly up to the end of the day.
+/// Whether the text of an hour field, as it was read, is every hour or a step over all of them: `*`, `*/n`, `0-23/n`.
 pub(super) fn steps_over_all_hours(text: &str) -> bool {
     let (base, step) = text.split_once('/').unwrap_or((text, "1"));
-    let (from, to) = if base == "*" { ("0", "23") } else { base.split_once('-').unwrap_or((base, base)) };
-    match (from.parse::<u16>(), to.parse::<u16>(), step.parse::<u16>()) {
-        (Ok(from), Ok(to), Ok(step)) => to == 23 && from < step && from.saturating_add(step) <= 23,
-        _ => false,
-    }
+    // A step of a day or more leaves one hour: a time of day.
+    matches!(base, "*" | "0-23") && step.parse::<u16>().is_ok_and(|step| step <= 23)
 }
 
 /// The values that a component holds, as bits.

@@ -36,6 +36,13 @@ fn spellings() {
     same("0 0 * * sat-sun", "0 0 * * 6,0");
     same("0 0 * * MON-fri", "0 0 * * 1-5");
     same("0 0 * * 0-7", "0 0 * * 0-6");
+    same("0 0 * * sun-sun", "0 0 * * 0");
+    same("0 0 * * sun-sun/2", "0 0 * * 0");
+    same("0 0 * * sun-7", "0 0 * * 0-6");
+    same("0 0 * * mon-sun", "0 0 * * 0-6");
+    same("0 0 * * 7-sun", "0 0 * * 0");
+    same("0 0 * * tue-sun/2", "0 0 * * 2,4,6");
+    same("0 0 * * sun/2", "0 0 * * 0,2,4,6");
     same("0 0 * * 7#2", "0 0 * * sun#2");
     same("0 0 * * 7L", "0 0 * * SunL");
     same("0 0 * * 1/2", "0 0 * * 1,3,5");
@@ -79,7 +86,7 @@ fn refused_shapes() {
 fn refused_fields() {
     refuses(
         "60 * * * *",
-        "the minute field \"60\" of the cron expression is wrong: number out of bounds; it takes *, 0 to 59",
+        "the minute field \"60\" of the cron expression is wrong: the number is out of bounds; it takes *, 0 to 59",
     );
     refuses("* 24 * * *", "the hour field \"24\"");
     refuses("* * 0 * *", "the day of month field \"0\"");
@@ -95,6 +102,21 @@ fn refused_fields() {
     refuses("0-100000000 * * * *", "the number is far too large");
     refuses("100000000 * * * *", "the number is far too large");
     refuses("*/99999999999999999999 * * * *", "the number is far too large");
+    refuses("*,5 * * * *", "* stands alone, or before a step as in */5");
+    refuses("*,* * * * *", "* stands alone");
+    refuses("* * * * mon,*", "* stands alone");
+    refuses("*-5 * * * *", "* stands alone");
+    refuses("* * * * 7/1", "a step to the end of the week cannot begin at 7; Sunday is 0 there");
+    for missing in ["-5", "5-", "1,,2", ",", "/5", "*/"] {
+        refuses(&format!("{missing} * * * *"), "a number is missing beside a , - / # L or W");
+    }
+    for missing in ["* * W * *", "* * * * L", "* * * * 5#", "* * * * #2"] {
+        refuses(missing, "a number is missing beside a , - / # L or W");
+    }
+    refuses("60/5 * * * *", "the number is out of bounds");
+    refuses("5-60/5 * * * *", "the number is out of bounds");
+    refuses("*/10000 * * * *", "the number is far too large");
+    refuses("* * * * 5-0", "the range runs backwards");
     refuses("* * * * 5#0", "a month has a weekday once to five times");
     refuses("* * * * 5#6", "a month has a weekday once to five times");
     for (field, wrong) in [
@@ -121,6 +143,11 @@ fn refused_fields() {
         ("day of month", "* * 5L * *"),
         ("day of month", "* * W * *"),
         ("day of month", "* * 32W * *"),
+        ("day of month", "* * 1WW * *"),
+        ("day of month", "* * 1WWW * *"),
+        ("day of month", "* * LWW * *"),
+        ("day of month", "* * LL * *"),
+        ("day of month", "* * W1 * *"),
         ("day of month", "* * 1-5W * *"),
         ("day of month", "* * L-3 * *"),
         ("day of month", "* * 1,? * *"),
@@ -135,6 +162,12 @@ fn refused_fields() {
         ("day of week", "* * * * #2"),
         ("day of week", "* * * * 5#2#3"),
         ("day of week", "* * * * 1-5L"),
+        ("day of week", "* * * * 5LL"),
+        ("day of week", "* * * * monLL"),
+        ("day of week", "* * * * 5L/2"),
+        ("day of week", "* * * * L5"),
+        ("day of week", "* * * * 5##2"),
+        ("day of week", "* * * * 5#2L"),
         ("day of week", "* * * * monday"),
     ] {
         refuses(wrong, &format!("the {field} field"));
@@ -166,12 +199,29 @@ fn never() {
 
 #[test]
 fn free_and_fixed_hours() {
-    for free in ["*", "*/2", "*/5", "0/3", "1/2", "0-23", "0-23/4", "1-23/2"] {
+    for free in ["*", "*/2", "*/5", "*/12", "*/23", "0/3", "0-23", "0-23/4"] {
         assert!(Cron::new(&format!("0 {free} * * *")).expect(free).has_free_hours(), "{free}");
     }
-    for fixed in
-        ["3", "0", "23", "1,13", "0,6,12,18", "9-17", "9-17/2", "22-23", "5/2", "0-22", "*/24", "0-11/2", "*/2,3"]
-    {
+    for fixed in [
+        "3",
+        "0",
+        "23",
+        "1,13",
+        "0,6,12,18",
+        "9-17",
+        "9-17/2",
+        "22-23",
+        "5/2",
+        "1/2",
+        "2/12",
+        "1-23/2",
+        "0-22",
+        "*/24",
+        "0-23/24",
+        "0-11/2",
+        "*/2,3",
+        "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
+    ] {
         assert!(!Cron::new(&format!("0 {fixed} * * *")).expect(fixed).has_free_hours(), "{fixed}");
     }
 }
@@ -179,12 +229,8 @@ fn free_and_fixed_hours() {
 #[test]
 fn uneven() {
     let steps = |text: &str| {
-        Cron::new(text)
-            .expect(text)
-            .uneven_steps()
-            .iter()
-            .map(|step| (step.field, step.step, step.last))
-            .collect::<Vec<_>>()
+        let cron = Cron::new(text).expect(text);
+        cron.uneven_steps().iter().map(|step| (step.field, step.step, step.last)).collect::<Vec<_>>()
     };
     assert_eq!(steps("*/7 * * * *"), [("minute", 7, 56)]);
     assert_eq!(
