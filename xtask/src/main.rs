@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod ci;
+mod crash;
 mod layers;
 mod migrations;
 mod mirror;
@@ -34,6 +35,7 @@ cargo xtask COMMAND
   acceptance                every test that docs/acceptance.md names is there
   operations                every warning and error that the crates log is in docs/operations.md
   sim --seeds A..B [ARGS]   the simulation of these seeds: --steps N, --store memory|sqlite
+  crash [--times N] [--seed S]  kills a busy client so many times, and looks at what it leaves
   oracle                    compares triggers and zones with a walk by the minute and with Python's zoneinfo (minutes)
   package                   each crate that is published builds from its package alone
 ";
@@ -67,6 +69,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["acceptance"] => acceptance::check()?,
         ["operations"] => operations::check()?,
         ["sim", rest @ ..] => sim::run(rest)?,
+        ["crash", rest @ ..] => crash::run(rest)?,
         ["oracle"] => oracle::run()?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),

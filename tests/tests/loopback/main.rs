@@ -4,5 +4,6 @@
 #![cfg(unix)]
 
 mod common;
+mod crash;
 mod stop;
 mod storage;
