@@ -340,4 +340,3 @@ fn in_the_end(ground: &Ground, rows: &Rows) -> Vec<String> {
     wrong.extend(ran.iter().filter(|id| !rows.jobs.contains_key(*id)).map(|id| format!("unknown job {id} ran")));
     wrong
 }
-
