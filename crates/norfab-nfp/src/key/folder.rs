@@ -18,7 +18,7 @@ const MAX_FILE: u64 = 64 * 1024;
 /// `public_keys/NAME.key` and `public_keys/broker.key`.
 ///
 /// Folders that are missing are made: the client's own and `private_keys` for their owner only, those above, which belong
-/// to broker and workers as well, with the usual permissions. Folders that are there stay as they are. Key files are for
+/// to broker and workers as well, with the usual permissions, though never open to everybody. Folders that are there stay as they are. Key files are for
 /// their owner only. (All this where the system has permissions of that kind.)
 #[derive(Clone, Debug)]
 pub struct KeyFolder {
@@ -153,7 +153,7 @@ impl KeyFolder {
 /// Who may enter a folder that is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// Whoever may by the process's umask.
+    /// Whoever may by the process's umask; only owner and group may write.
     Usual,
     OwnerOnly,
 }
@@ -239,20 +239,21 @@ fn owner_only(_: &mut OpenOptions) {}
 fn make_folder(folder: &Path, access: Access) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
-    if access == Access::OwnerOnly {
-        owner_only_folder(&mut builder);
-    }
+    limit_folder(&mut builder, access);
     builder.create(folder)
 }
 
 #[cfg(unix)]
-fn owner_only_folder(builder: &mut DirBuilder) {
+fn limit_folder(builder: &mut DirBuilder, access: Access) {
     use std::os::unix::fs::DirBuilderExt;
-    builder.mode(0o700);
+    builder.mode(match access {
+        Access::Usual => 0o775,
+        Access::OwnerOnly => 0o700,
+    });
 }
 
 #[cfg(not(unix))]
-fn owner_only_folder(_: &mut DirBuilder) {}
+fn limit_folder(_: &mut DirBuilder, _: Access) {}
 
 #[cfg(unix)]
 fn warn_if_readable_by_others(path: &Path) {

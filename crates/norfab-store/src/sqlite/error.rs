@@ -138,8 +138,32 @@ pub(super) fn cause(error: sqlx::Error) -> BoxDynError {
     struct Told(sqlx::Error);
 
     match error {
-        sqlx::Error::Database(error) => error.into_error(),
+        sqlx::Error::Database(error) => match remedy(primary(&*error)) {
+            Some(remedy) => Remedied { error, remedy }.into(),
+            None => error.into_error(),
+        },
         other => Told(other).into(),
+    }
+}
+
+/// An error of SQLite that a person has to do something about.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}; {remedy}")]
+struct Remedied {
+    error: Box<dyn DatabaseError>,
+    remedy: &'static str,
+}
+
+/// What to do about an error that does not pass by itself, by SQLite's primary result code.
+fn remedy(code: Option<i32>) -> Option<&'static str> {
+    match code? {
+        10 => Some("look at the disk and at what the system says of it"),
+        11 => Some(
+            "the file is damaged: stop, copy it away with its -wal file, and restore the backup, or save what can be read \
+             with `sqlite3 FILE .recover`",
+        ),
+        13 => Some("make room"),
+        _ => None,
     }
 }
 
