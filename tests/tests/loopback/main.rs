@@ -5,5 +5,9 @@
 
 mod common;
 mod crash;
+mod files;
+mod hostile;
+mod script;
+mod secrets;
 mod stop;
 mod storage;

@@ -378,6 +378,33 @@ mod tests {
         assert_eq!(files_in(&root.path().join("client/c1/public_keys")), ["c1.key"]);
     }
 
+    /// A link is followed to read, as where a secret lies in a store of its own; it is replaced, and never written through.
+    #[cfg(unix)]
+    #[test]
+    fn no_link_leads_what_is_written_elsewhere() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let (keys, elsewhere) = (folder(root.path()), root.path().join("precious"));
+        let pair = keys.load_or_make().unwrap();
+        fs::write(&elsewhere, "precious").unwrap();
+        for file in [keys.public_file(), keys.broker_file()] {
+            let _ = fs::remove_file(&file);
+            symlink(&elsewhere, &file).unwrap();
+        }
+        assert_eq!(keys.load_or_make().unwrap(), pair);
+        keys.broker_key(BrokerKeySource { broker_file: None, shared_key: Some(KEY) }).unwrap();
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "precious");
+        assert!(!fs::symlink_metadata(keys.public_file()).unwrap().is_symlink());
+
+        let store = root.path().join("store");
+        fs::rename(keys.secret_file(), &store).unwrap();
+        symlink(&store, keys.secret_file()).unwrap();
+        assert_eq!(keys.load_or_make().unwrap(), pair, "the key is where the link leads");
+        fs::remove_file(&store).unwrap();
+        assert!(matches!(keys.load_or_make(), Err(Error::KeyFile { .. })), "no key is made through a link");
+        assert!(!store.exists());
+    }
+
     #[test]
     fn a_lost_public_file_comes_back() {
         let root = tempfile::tempdir().unwrap();
