@@ -188,6 +188,8 @@ struct JobRow {
     scheduled_for: Option<i64>,
     /// All that a job that has ended has come to.
     end: u64,
+    /// Whether it was claimed, not sent, and then too late to be sent.
+    too_late: bool,
 }
 
 #[derive(Debug)]
@@ -232,7 +234,8 @@ impl Rows {
         }
         let jobs = sqlx::query(
             "SELECT uuid, status, ifnull(origin, 'direct'), schedule_id, CAST(round(scheduled_for * 1e6) AS INTEGER),
-                    quote(finished_at) || quote(errors) || quote(workers_completed) || quote(result_data) FROM jobs",
+                    quote(finished_at) || quote(errors) || quote(workers_completed) || quote(result_data),
+                    ifnull(errors, '') LIKE '%never had the job, and its start deadline has passed%' FROM jobs",
         );
         let jobs = jobs.fetch_all(&mut connection).await.expect("reads");
         let schedules = sqlx::query(
@@ -293,7 +296,8 @@ fn job(row: &SqliteRow) -> (String, JobRow) {
     let mut end = DefaultHasher::new();
     row.get::<Option<String>, _>(5).hash(&mut end);
     let (status, origin, schedule) = (row.get(1), row.get(2), row.get(3));
-    (row.get(0), JobRow { status, origin, schedule, scheduled_for: row.get(4), end: end.finish() })
+    let (scheduled_for, too_late) = (row.get(4), row.get(6));
+    (row.get(0), JobRow { status, origin, schedule, scheduled_for, end: end.finish(), too_late })
 }
 
 fn schedule(row: &SqliteRow) -> (String, ScheduleRow) {
@@ -329,6 +333,7 @@ fn in_the_end(ground: &Ground, rows: &Rows) -> Vec<String> {
     for (id, job) in &rows.jobs {
         let sent = first_posts.get(id);
         let is_wrong = match job.status.as_str() {
+            "COMPLETED" if job.too_late => false,
             "COMPLETED" => !ran.contains(id) || sent.is_none_or(|at| job.scheduled_for.is_some_and(|due| *at < due)),
             "CANCELLED" | "MISSED" => sent.is_some(),
             // A start deadline may pass before it could be sent.

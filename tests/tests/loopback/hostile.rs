@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::common::{Ground, job};
 
 /// Messages of one flood.
-const FLOOD: usize = 3_000;
+const FLOOD: usize = 1_500;
 /// Messages that may wait for a client.
 const QUEUE: u32 = 1 << 20;
 

@@ -86,7 +86,7 @@ async fn a_full_run_tells_no_secret() {
 /// Payloads with secrets that are broken: why they cannot be read is told, and nothing of them.
 async fn damaged(ground: &Ground) {
     let client = ground.client(Role::Beside).await;
-    for blob in [format!("{{\"kwargs\": {{\"password\": \"{MARK}\""), format!("[\"{MARK}\"]"), format!("{MARK}")] {
+    for blob in [format!("{{\"kwargs\": {{\"password\": \"{MARK}\""), format!("[\"{MARK}\"]"), MARK.to_owned()] {
         let id =
             client.schedule_job(job("echo").at(SystemClock.now().plus_seconds(1))).await.expect("added").id().clone();
         let mut connection = SqliteConnectOptions::new().filename(ground.database()).connect().await.expect("opens");

@@ -91,6 +91,19 @@ pub enum StoreOpenError {
         #[source]
         source: BoxDynError,
     },
+    /// SQLite cannot open the file, or one beside it that it needs even to read.
+    #[error(
+        "the database {} cannot be opened; allow this user to read it and to write its folder, where SQLite needs files \
+         beside it even to read, or copy all of them (-wal and -shm too, if they are there) to a folder of this user",
+        path.display()
+    )]
+    NotOpened {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: BoxDynError,
+    },
     /// The file cannot be made or read.
     #[error("cannot {doing} the database {}", path.display())]
     File {
@@ -124,6 +137,7 @@ impl StoreOpenError {
         }
         match code(&source) {
             Some(8) => Self::NotWritable { path, source: cause(source) },
+            Some(14) => Self::NotOpened { path, source: cause(source) },
             Some(26) => Self::NotADatabase { path },
             _ => Self::Sqlite { doing, path, source: cause(source) },
         }
