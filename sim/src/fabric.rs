@@ -6,7 +6,7 @@ mod worker;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use norfab_model::{Connection, Inbound, JobId, Json, Reply, ReplyKind, Request, Timestamp, Workers};
+use norfab_model::{Connection, Context, Inbound, JobId, Json, Reply, ReplyKind, Request, Timestamp, Workers};
 
 pub(crate) use self::worker::{Entry, Held, Worker};
 use crate::clock::{START, SimClock};
@@ -435,7 +435,8 @@ impl State {
         } else {
             ReplyKind::Accepted { workers: workers.iter().map(|worker| WORKERS[*worker].0.to_owned()).collect() }
         };
-        self.say(Inbound::Reply(Reply::new(job.clone(), kind)));
+        let context = Context::Answer { target: target.clone() };
+        self.say(Inbound::Reply(Reply { context, ..Reply::new(job.clone(), kind) }));
         for worker in workers {
             let delay = self.delay();
             let message = message(job.clone());

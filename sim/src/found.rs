@@ -125,3 +125,10 @@ fn a_leap_of_the_clock_makes_a_worker_that_went_look_long_gone() {
         Step::WorkerResumes(1),
     ]);
 }
+
+#[test]
+fn another_client_takes_the_answers_while_a_job_waits_for_the_list_of_workers() {
+    for next in [10, 9000] {
+        check(vec![Step::Pass(next), Step::Own(Op::Add(job(Task::Quick, Workers::Any))), Step::Stolen]);
+    }
+}

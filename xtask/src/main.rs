@@ -1,8 +1,10 @@
 //! The project's own commands: what must hold is a program. `cargo xtask` lists them.
 
 mod acceptance;
+mod bench;
 mod ci;
 mod crash;
+mod fuzz;
 mod layers;
 mod migrations;
 mod mirror;
@@ -12,6 +14,7 @@ mod package;
 mod peer;
 mod shell;
 mod sim;
+mod soak;
 mod sqlx;
 mod statement;
 mod test;
@@ -36,7 +39,10 @@ cargo xtask COMMAND
   operations                every warning and error that the crates log is in docs/operations.md
   sim --seeds A..B [ARGS]   the simulation of these seeds: --steps N, --store memory|sqlite
   crash [--times N] [--seed S]  kills a busy client so many times, and looks at what it leaves
+  bench [NAME..] [--json]   figures beside the limits of this machine (docs/performance.md): --runs N, --scale SHARE
+  fuzz [NAME..] [--seconds N]  feeds invented bytes to all that reads wire, disk and user (nightly, cargo-fuzz)
   oracle                    compares triggers and zones with a walk by the minute and with Python's zoneinfo (minutes)
+  soak [--minutes N]        500 occurrences a second beside a broker that goes and comes back: nothing lost, nothing grows
   package                   each crate that is published builds from its package alone
 ";
 
@@ -70,7 +76,10 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["operations"] => operations::check()?,
         ["sim", rest @ ..] => sim::run(rest)?,
         ["crash", rest @ ..] => crash::run(rest)?,
+        ["bench", rest @ ..] => bench::run(rest)?,
+        ["fuzz", rest @ ..] => fuzz::run(rest)?,
         ["oracle"] => oracle::run()?,
+        ["soak", rest @ ..] => soak::run(rest)?,
         ["package"] => package::check()?,
         _ => bail!("not a command: {}\n\n{HELP}", args.join(" ")),
     }

@@ -336,7 +336,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// When it becomes doubtful whether the broker is there: it owes an answer for too long.
     fn doubtful_at(&mut self) -> Option<Timestamp> {
-        let owed = self.requests.owed_since().into_iter().chain(self.live.owed_since()).min();
+        let owed = self.requests.owed_since().into_iter().chain(self.live.unanswered_since()).min();
         self.link.doubtful_at(owed, self.config.answer_timeout)
     }
 

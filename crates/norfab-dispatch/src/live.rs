@@ -11,11 +11,14 @@ pub(crate) struct Live {
     answered_at: Timestamp,
     /// The question that is out.
     asked: Option<(JobId, Timestamp)>,
+    /// When the first question left of those that nothing was answered to: each may be lost, all of them say something
+    /// of the broker.
+    unanswered_since: Option<Timestamp>,
 }
 
 impl Live {
     pub(crate) fn new(fresh_for: Duration) -> Self {
-        Self { fresh_for, workers: None, answered_at: Timestamp::MIN, asked: None }
+        Self { fresh_for, workers: None, answered_at: Timestamp::MIN, asked: None, unanswered_since: None }
     }
 
     /// The workers, while what is known of them holds.
@@ -32,6 +35,7 @@ impl Live {
     /// Notes that the broker is asked now.
     pub(crate) fn asked(&mut self, now: Timestamp, question: JobId) {
         self.asked = Some((question, now));
+        self.unanswered_since.get_or_insert(now);
     }
 
     /// When the question left that is out. Nothing that needs its answer is sent before.
@@ -39,10 +43,16 @@ impl Live {
         self.asked.as_ref().map(|(_, at)| *at)
     }
 
+    /// Since when the broker has answered no question, however often it was asked.
+    pub(crate) fn unanswered_since(&self) -> Option<Timestamp> {
+        self.unanswered_since
+    }
+
     /// Takes an answer, when it is one to this question. Err when it tells of no workers: the next one is asked for when
     /// this one would have been given up.
     pub(crate) fn answered(&mut self, now: Timestamp, id: &JobId, answer: &Json) -> Option<Result<(), ()>> {
         let (_, at) = self.asked.take_if(|(question, _)| question == id)?;
+        self.unanswered_since = None;
         self.workers = LiveWorkers::from_answer(at, answer);
         self.answered_at = now;
         if self.workers.is_none() {
@@ -105,5 +115,11 @@ mod tests {
         assert_eq!(live.owed_since(), Some(T0));
         live.forget_late(T0.plus_seconds(10), Duration::from_secs(10));
         assert_eq!(live.owed_since(), None);
+        // That it is asked again makes the broker no less silent.
+        let question = JobId::new("q2").expect("valid");
+        live.asked(T0.plus_seconds(10), question.clone());
+        assert_eq!(live.unanswered_since(), Some(T0));
+        assert_eq!(live.answered(T0.plus_seconds(11), &question, &Json::empty_array()), Some(Ok(())));
+        assert_eq!(live.unanswered_since(), None);
     }
 }

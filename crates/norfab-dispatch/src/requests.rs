@@ -60,7 +60,7 @@ struct Out {
     what: What,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 enum What {
     Post(Workers),
     Get(Workers),
@@ -333,15 +333,18 @@ impl Known {
         self.ask.values().chain(self.send.values()).chain(&self.elsewhere).chain(&self.unsent).min().copied()
     }
 
-    /// The oldest request is answered, or the oldest to this target where that is known; an answer to something else (a
-    /// refused PUT) is none of these. `left_out` tells which of its workers the broker does not know.
+    /// The oldest request to this target is answered; an answer to something else (a refused PUT) is none of these. Where
+    /// the answer does not tell its target, one before it may have been lost: it counts when all requests are alike. `left_out` tells which of its workers the broker does not know.
     fn answered(
         &mut self,
         posts_out: &mut usize,
         target: Option<&Workers>,
         left_out: impl Fn(&str) -> bool,
     ) -> Context {
-        let place = self.out.iter().position(|out| target.is_none_or(|target| out.what.went_to(target)));
+        let place = match target {
+            Some(target) => self.out.iter().position(|out| out.what.went_to(target)),
+            None => self.out.front().filter(|first| self.out.iter().all(|out| out.what == first.what)).map(|_| 0),
+        };
         match place.and_then(|place| self.out.remove(place)) {
             None => Context::Unknown,
             Some(Out { what: What::Get(target), .. }) => Context::Get { target },
@@ -475,10 +478,17 @@ mod tests {
         let mut requests = requests();
         check(&mut requests, accepted(&["w1"]), Context::Unknown);
         requests.posted(T0, &post(Workers::All));
+        requests.posted(T0, &post(Workers::All));
         requests.asked(T0, &poll());
-        assert_eq!(requests.posts_out(), 1);
-        check(&mut requests, accepted(&["w1"]), Context::Post { target: Workers::All, failed_before: 0 });
-        assert_eq!(requests.posts_out(), 0);
+        assert_eq!(requests.posts_out(), 2);
+        // The answers to both POSTs may have been lost.
+        check(&mut requests, accepted(&["w1"]), Context::Unknown);
+        let to_all = Reply { context: Context::Answer { target: Workers::All }, ..Reply::new(id(), accepted(&["w1"])) };
+        for posts_out in [1, 0] {
+            let reply = requests.context_of(T0, to_all.clone());
+            assert_eq!(reply.context, Context::Post { target: Workers::All, failed_before: 0 });
+            assert_eq!(requests.posts_out(), posts_out);
+        }
         check(&mut requests, refused(), got());
         check(&mut requests, refused(), Context::Unknown);
         assert!(requests.jobs.is_empty() && requests.owed_since().is_none() && requests.sent.is_empty());

@@ -20,9 +20,19 @@ const REPORTS: usize = 1024;
 /// Answers that may wait for a job.
 const ANSWERS: usize = 16;
 
+/// What the handle wants of the broker alone; the answer goes back once it is so.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Away: whoever is connected is cut off, and what is sent meanwhile is lost.
+    Down(oneshot::Sender<()>),
+    /// There again, at this socket.
+    Up(Socket, oneshot::Sender<()>),
+}
+
 /// A fabric under way.
 pub(crate) struct Fabric<C> {
-    socket: Socket,
+    /// None while the broker is away.
+    socket: Option<Socket>,
     broker: Broker,
     workers: Vec<Worker>,
     clock: C,
@@ -36,6 +46,7 @@ pub(crate) struct Fabric<C> {
 /// What wakes the loop.
 enum Wake {
     Message(omq_tokio::Result<Message>),
+    Order(Order),
     Report(Report),
     JobEnded,
     Stop,
@@ -44,14 +55,16 @@ enum Wake {
 impl<C: Clock> Fabric<C> {
     pub(crate) fn new(socket: Socket, broker: Broker, workers: Vec<Worker>, clock: C, records: Records) -> Self {
         let reports = mpsc::channel(REPORTS);
+        let socket = Some(socket);
         Self { socket, broker, workers, clock, records, reports, answers: HashMap::new(), jobs: JoinSet::new() }
     }
 
     /// Serves until told to stop, or until nobody is left who could tell.
-    pub(crate) async fn serve(mut self, mut stop: oneshot::Receiver<()>) {
+    pub(crate) async fn serve(mut self, mut orders: mpsc::Receiver<Order>, mut stop: oneshot::Receiver<()>) {
         loop {
             let wake = tokio::select! {
-                message = self.socket.recv() => Wake::Message(message),
+                message = receive(self.socket.as_ref()) => Wake::Message(message),
+                Some(order) = orders.recv() => Wake::Order(order),
                 Some(report) = self.reports.1.recv() => Wake::Report(report),
                 Some(_) = self.jobs.join_next() => Wake::JobEnded,
                 _ = &mut stop => Wake::Stop,
@@ -59,13 +72,35 @@ impl<C: Clock> Fabric<C> {
             match wake {
                 Wake::Message(Ok(message)) => self.message(message).await,
                 Wake::Message(Err(error)) => tracing::debug!(%error, "Loopback broker lost a message"),
+                Wake::Order(order) => self.obey(order).await,
                 Wake::Report(Report { worker, uuid, news }) => self.report(worker, uuid, news).await,
                 Wake::JobEnded => {}
                 Wake::Stop => break,
             }
         }
         self.jobs.shutdown().await;
-        if let Err(error) = self.socket.close().await {
+        self.close().await;
+    }
+
+    async fn obey(&mut self, order: Order) {
+        let done = match order {
+            Order::Down(done) => {
+                self.close().await;
+                done
+            }
+            Order::Up(socket, done) => {
+                self.close().await;
+                self.socket = Some(socket);
+                done
+            }
+        };
+        // Whoever wanted it may not wait for it any more.
+        let _ = done.send(());
+    }
+
+    async fn close(&mut self) {
+        let Some(socket) = self.socket.take() else { return };
+        if let Err(error) = socket.close().await {
             tracing::debug!(%error, "Loopback broker did not close in order");
         }
     }
@@ -147,11 +182,20 @@ impl<C: Clock> Fabric<C> {
         self.jobs.spawn(Runner { worker, run, clock, reports, answers }.run());
     }
 
-    /// What is for a client that is not connected is lost, as at any ROUTER.
+    /// What is for a client that is not connected is lost, as at any ROUTER; all is while the broker is away.
     async fn send(&mut self, Outgoing { client, frames }: Outgoing) {
-        if let Err(error) = self.socket.send_to(client, Message::multipart(frames)).await {
+        let Some(socket) = &self.socket else { return };
+        if let Err(error) = socket.send_to(client, Message::multipart(frames)).await {
             tracing::debug!(%error, "Loopback broker dropped a message");
         }
+    }
+}
+
+/// The next message; none ever comes while the broker is away.
+async fn receive(socket: Option<&Socket>) -> omq_tokio::Result<Message> {
+    match socket {
+        Some(socket) => socket.recv().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -480,3 +480,36 @@ async fn a_fabric_can_be_stopped_and_started_at_its_port() {
     assert_eq!(client.hear_status().await.0, "404");
     again.shutdown().await;
 }
+
+#[tokio::test]
+async fn workers_keep_their_jobs_while_the_broker_is_away() {
+    let (loopback, clock, mut client) = fabric().await;
+    client.post("demo-worker-1", JOB, r#"{"task":"sleep","kwargs":{"seconds":5},"args":[]}"#).await;
+    client.expect(&accepted(JOB, "demo-worker-1", r#"["demo-worker-1"]"#)).await;
+    client.expect(&stored(JOB, "demo-worker-1")).await;
+    client.expect(&starting(JOB, "sleep")).await;
+
+    loopback.stop_broker().await;
+    clock.advance(5);
+    loopback.start_broker().await.unwrap();
+    let mut again = Client::connect(&loopback, "tester").await;
+    // Its end was told while nobody could hear it, or is told now: it is known to whoever asks.
+    let result = loop {
+        again.get("demo-worker-1", JOB).await;
+        let heard = [again.hear_status().await, again.hear_status().await];
+        if let Some((_, payload)) = heard.into_iter().find(|(_, payload)| payload.get("demo-worker-1").is_some()) {
+            break payload;
+        }
+    };
+    assert_eq!(result["demo-worker-1"]["failed"], json!(false));
+    assert_eq!(loopback.executions().len(), 1);
+}
+
+#[tokio::test]
+async fn a_broker_that_is_there_cannot_be_started() {
+    let (loopback, ..) = fabric().await;
+    assert!(matches!(loopback.start_broker().await, Err(LoopbackError::Bind { .. })));
+    loopback.stop_broker().await;
+    loopback.stop_broker().await;
+    assert_eq!(loopback.start_broker().await.map_err(|error| error.to_string()), Ok(()));
+}

@@ -9,5 +9,7 @@ mod files;
 mod hostile;
 mod script;
 mod secrets;
+#[cfg(target_os = "linux")]
+mod soak;
 mod stop;
 mod storage;

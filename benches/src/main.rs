@@ -1,0 +1,78 @@
+//! Measures what the client does beside what the machine can do at most, both in the same run: `cargo xtask bench`.
+//! docs/performance.md says how each figure is measured.
+
+mod figure;
+mod setting;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+
+use crate::figure::Figure;
+use crate::setting::Setting;
+
+/// One group of figures that share their preparation: its name, and what measures it.
+struct Group {
+    name: &'static str,
+    measure: fn(&Setting) -> Result<Vec<Figure>>,
+}
+
+/// Every group, in the order of docs/performance.md.
+const GROUPS: &[Group] = &[];
+
+/// Measures beside the limit of the machine.
+#[derive(Parser)]
+#[command(name = "cargo xtask bench")]
+struct Arguments {
+    /// Which groups of figures; all of them when none is named.
+    names: Vec<String>,
+    /// One JSON object a line, for programs.
+    #[arg(long)]
+    json: bool,
+    /// How often each figure is measured.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// The share of the full size at which to measure, for a quick look: 0.01 is a hundredth of the rows.
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+}
+
+fn main() -> ExitCode {
+    match work(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether every figure that was measured holds.
+fn work(arguments: &Arguments) -> Result<bool> {
+    let setting = Setting::new(arguments.runs, arguments.scale)?;
+    let mut all_hold = true;
+    for group in chosen(&arguments.names)? {
+        for figure in (group.measure)(&setting)? {
+            println!("{}", if arguments.json { figure.to_json() } else { figure.to_line() });
+            all_hold &= figure.holds();
+        }
+    }
+    Ok(all_hold)
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Group>> {
+    if names.is_empty() {
+        return Ok(GROUPS.iter().collect());
+    }
+    names.iter().map(|name| group(name)).collect()
+}
+
+fn group(name: &str) -> Result<&'static Group> {
+    let Some(group) = GROUPS.iter().find(|group| group.name == name) else {
+        let known: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
+        bail!("no figure {name:?}; there are: {}", known.join(", "));
+    };
+    Ok(group)
+}
