@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// Numbers that differ from run to run.
+/// Numbers that differ from run to run, unless they are seeded.
 #[derive(Debug)]
 pub struct Chance(u64);
 
@@ -12,6 +12,11 @@ impl Chance {
     #[expect(clippy::new_without_default, reason = "two of the same kind are not equal, as defaults would be")]
     pub fn new() -> Self {
         Self(RandomState::new().hash_one("chance"))
+    }
+
+    /// The same sequence for the same seed, so that what was found can be looked at again.
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed)
     }
 
     /// A number from 0 up to, not including, `end`.
@@ -51,5 +56,15 @@ mod tests {
         let mut chance = Chance::new();
         let drawn: std::collections::BTreeSet<u64> = (0..1000).map(|_| chance.below(5)).collect();
         assert_eq!(Vec::from_iter(drawn), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_seed_tells_what_comes() {
+        let drawn = |seed| {
+            let mut chance = Chance::seeded(seed);
+            [(); 8].map(|()| chance.below(1000))
+        };
+        assert_eq!(drawn(7), drawn(7));
+        assert_ne!(drawn(7), drawn(8));
     }
 }

@@ -25,6 +25,7 @@ pub struct Program {
     executable: PathBuf,
     folder: PathBuf,
     client: String,
+    log: Option<String>,
     #[cfg(unix)]
     user: Option<u32>,
 }
@@ -67,6 +68,7 @@ impl Program {
             executable: executable.into(),
             folder: folder.to_owned(),
             client: client.into(),
+            log: None,
             #[cfg(unix)]
             user: None,
         }
@@ -75,6 +77,11 @@ impl Program {
     /// Another copy of the program.
     pub fn at(self, executable: &Path) -> Self {
         Self { executable: executable.to_owned(), ..self }
+    }
+
+    /// The same, with a log of these directives.
+    pub fn log(self, directives: &str) -> Self {
+        Self { log: Some(directives.to_owned()), ..self }
     }
 
     /// The same, run as the user with this number, which only root may do.
@@ -122,6 +129,9 @@ impl Program {
         let mut command = Command::new(&self.executable);
         command.env_remove("NORFAB_BASE_DIR").env_remove("NORFAB_LOG").env("TZ", "UTC");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        if let Some(directives) = &self.log {
+            command.env("NORFAB_LOG", directives);
+        }
         #[cfg(unix)]
         if let Some(user) = self.user {
             command.uid(user).gid(user);

@@ -3,6 +3,7 @@
 mod acceptance;
 mod bench;
 mod ci;
+mod crash;
 mod fuzz;
 mod layers;
 mod migrations;
@@ -37,6 +38,7 @@ cargo xtask COMMAND
   acceptance                every test that docs/acceptance.md names is there
   operations                every warning and error that the crates log is in docs/operations.md
   sim --seeds A..B [ARGS]   the simulation of these seeds: --steps N, --store memory|sqlite
+  crash [--times N] [--seed S]  kills a busy client so many times, and looks at what it leaves
   bench [NAME..] [--json]   figures beside the limits of this machine (docs/performance.md): --runs N, --scale SHARE
   fuzz [NAME..] [--seconds N]  feeds invented bytes to all that reads wire, disk and user (nightly, cargo-fuzz)
   oracle                    compares triggers and zones with a walk by the minute and with Python's zoneinfo (minutes)
@@ -73,6 +75,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["acceptance"] => acceptance::check()?,
         ["operations"] => operations::check()?,
         ["sim", rest @ ..] => sim::run(rest)?,
+        ["crash", rest @ ..] => crash::run(rest)?,
         ["bench", rest @ ..] => bench::run(rest)?,
         ["fuzz", rest @ ..] => fuzz::run(rest)?,
         ["oracle"] => oracle::run()?,

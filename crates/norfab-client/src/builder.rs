@@ -249,9 +249,24 @@ async fn take_lock(database: &Path) -> Result<OwnerLock, ClientError> {
     }
 }
 
+/// Makes the folder of the database, where it is missing, for its owner only; those above it, which others share, are never
+/// open to everybody.
 fn make_parent(path: &Path) -> Result<(), ClientError> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
-    std::fs::create_dir_all(parent).map_err(|source| ClientError::Io { path: parent.to_owned(), source })
+    let above = parent.parent().filter(|above| !above.as_os_str().is_empty());
+    let made = above.map_or(Ok(()), |above| make_folder(above, 0o775)).and_then(|()| make_folder(parent, 0o700));
+    made.map_err(|source| ClientError::Io { path: parent.to_owned(), source })
+}
+
+/// Makes a folder and those above it; `mode` is cut by the process's umask, where the system has permissions of that kind.
+fn make_folder(folder: &Path, mode: u32) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    builder.create(folder)
 }
 
 fn client_folder(folder: &Path, name: &ClientName) -> PathBuf {

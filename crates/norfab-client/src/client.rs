@@ -131,10 +131,13 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         // What may not be asked for may not be made of a schedule either.
         let config = Config { limits: self.core.limits.clone(), ..config };
         let (dispatcher, control, notices) = Dispatcher::new(ports, config);
-        shared.set_control(Some(control));
+        shared.set_control(Some(control.clone()));
+        let clock = shared.clock.clone();
         self.spawn(async move {
-            dispatcher.run().await;
-            drop(lock);
+            match lock {
+                Some(lock) => lock.guard(dispatcher.run(), &control, clock).await,
+                None => dispatcher.run().await,
+            }
         });
         self.spawn(async move {
             shared.spread(notices).await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use norfab_model::{
-    Broker, Clock, Connection, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Request, Resend, ScheduleStore,
-    Scope, SendAgain, Store, StoreError, Timestamp,
+    Broker, Clock, Connection, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Reply, ReplyKind, Request, Resend,
+    ScheduleStore, Scope, SendAgain, Store, StoreError, Timestamp,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -17,6 +17,7 @@ use crate::hold::{Gait, Hold};
 use crate::link::{Answered, LinkMonitor, LinkStep};
 use crate::live::Live;
 use crate::requests::{Patience, Requests};
+use crate::stray::Strays;
 use crate::trouble::Trouble;
 use crate::{Config, Control, ControlError, Health, LinkState, Notice};
 
@@ -83,7 +84,7 @@ pub struct Dispatcher<S, B, C> {
     next_look: Timestamp,
     /// The time of the last event.
     last_now: Timestamp,
-    strays: u64,
+    strays: Strays,
     pub(crate) ignored: u64,
 }
 
@@ -124,8 +125,9 @@ pub(crate) enum Answers {
     Sent,
 }
 
-/// How many messages may wait while the database fails; more are left with the transport.
+/// How many messages, and of how many bytes, may wait while the database fails; more are left with the transport.
 const INBOX_LIMIT: usize = 10_000;
+const INBOX_BYTES: usize = 64 << 20;
 
 /// How long a pass waits that finds something due and cannot do it: what stands in its way is not known.
 const STUCK_PAUSE: Duration = Duration::from_secs(1);
@@ -176,7 +178,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             mark: None,
             next_look: Timestamp::MIN,
             last_now: Timestamp::MIN,
-            strays: 0,
+            strays: Strays::default(),
             ignored: 0,
             config,
         };
@@ -191,7 +193,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             let (health, patience) = (self.health.clone(), self.config.storage_patience);
             wake = hang::watched(self.look(now, wake), patience, &health).await;
             let wake = self.trouble.retry_at(now).unwrap_or(wake).min(self.next_look);
-            let open = self.transport == Transport::Open && self.inbox.len() < INBOX_LIMIT;
+            let open = self.transport == Transport::Open && self.has_room();
             let broker = open.then_some(&mut self.broker);
             match event::next(&mut self.commands, broker, &self.clock, wake, self.config.reply_batch).await {
                 Event::Command(Command::Shutdown) => break,
@@ -202,6 +204,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
         }
         self.stop().await;
+    }
+
+    /// Whether messages may wait here. Their bytes are looked at only while some do: usually a pass applies all.
+    fn has_room(&self) -> bool {
+        self.inbox.len() < INBOX_LIMIT && self.inbox.iter().map(bytes_of).sum::<usize>() < INBOX_BYTES
     }
 
     /// Looks at the world, and makes a pass unless the database is left alone for a while.
@@ -452,13 +459,15 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     pub(crate) fn stray(&mut self, what: &str) {
-        self.strays += 1;
-        tracing::warn!("Dropped a message: {what}");
+        self.strays.drop_one(what);
     }
 
     async fn look_for_foreign_changes(&mut self) {
-        // A database that does not answer is noticed by the pass.
-        let Ok(mark) = self.store.change_mark().await else { return };
+        let Ok(mark) = self.store.change_mark().await else {
+            // A database that does not answer is noticed by the pass, which has to ask it something for that.
+            self.forget_instants();
+            return;
+        };
         if self.mark.replace(mark).is_some_and(|known| known != mark) {
             self.forget_instants();
             self.answers = Answers::MayWait;
@@ -485,7 +494,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     fn report_health(&self) {
         let health = Health {
             link: self.link.state(),
-            strays: self.strays,
+            strays: self.strays.total(),
             ignored: self.ignored,
             storage_error: self.trouble.current().or(self.schedule_trouble.current()).map(str::to_owned),
         };
@@ -510,6 +519,18 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             tracing::warn!("Did not store the last replies, they are asked for at the next start: {error}");
         }
         self.broker.close().await;
+    }
+}
+
+/// What a reply holds that may be large.
+fn bytes_of(reply: &Reply) -> usize {
+    match &reply.kind {
+        ReplyKind::Result { result, .. } => result.as_str().len(),
+        ReplyKind::Event(event) => event.data.as_str().len().saturating_mul(2),
+        ReplyKind::Accepted { workers } => workers.iter().map(String::len).sum(),
+        ReplyKind::Refused { errors } => errors.iter().map(String::len).sum(),
+        ReplyKind::WaitingInput { request, .. } => request.question.len(),
+        ReplyKind::Stored { .. } | ReplyKind::Pending { .. } | ReplyKind::NotFound { .. } => 0,
     }
 }
 

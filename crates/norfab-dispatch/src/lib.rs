@@ -30,6 +30,7 @@ mod recover;
 mod release;
 mod reply;
 mod requests;
+mod stray;
 mod trouble;
 
 pub use config::Config;

@@ -1,7 +1,7 @@
 //! Applying what the fabric said, in batches, and telling of it after the commit.
 
 use norfab_model::{
-    Broker, Clock, FollowUp, Job, JobStatus, Poll, ScheduleStore, Store, StoreError, Timestamp, Workers,
+    Broker, Clock, FollowUp, Job, JobId, JobStatus, Poll, ScheduleStore, Store, StoreError, Timestamp, Workers,
 };
 
 use crate::Dispatcher;
@@ -39,7 +39,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
             for job in outcome.unknown {
                 self.requests.ended(&job);
-                self.stray(&format!("a reply for job {job}, which is not in the database or cannot be read"));
+                self.stray(&format!("a reply for a job that is not in the database or cannot be read: {}", name(&job)));
             }
         }
         Ok(())
@@ -65,6 +65,13 @@ fn ready(follow_ups: &[FollowUp]) -> Vec<String> {
         _ => None,
     };
     follow_ups.iter().filter_map(worker).collect()
+}
+
+/// A job that may be none of ours: what is no UUID may be any part of a message.
+fn name(job: &JobId) -> String {
+    let text = job.as_str();
+    let is_uuid = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_uuid { text.to_owned() } else { format!("{} bytes that are no UUID", text.len()) }
 }
 
 fn log_end(job: &Job) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use norfab_model::{
-    Context, FollowUp, Job, JobId, Poll, Post, Reply, ReplyKind, Resend, SendAgain, Timestamp, Workers,
+    Context, FollowUp, Job, JobId, MOST_WORKERS, Poll, Post, Reply, ReplyKind, Resend, SendAgain, Timestamp, Workers,
 };
 
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
@@ -159,6 +159,12 @@ impl Requests {
                 known.answered(&mut self.posts_out, target, |worker| !workers.iter().any(|named| named == worker))
             }
             ReplyKind::Refused { .. } => known.answered(&mut self.posts_out, target, |_| true),
+            // Such a job has no further workers; who names them all the same is not remembered.
+            ReplyKind::NotFound { worker }
+                if known.not_found.len() >= MOST_WORKERS && !known.not_found.contains_key(worker) =>
+            {
+                Context::Repeated(0)
+            }
             ReplyKind::NotFound { worker } => {
                 let (times, at) = known.not_found.entry(worker.clone()).or_insert((0, now));
                 // Several of them at a time may all have been overtaken by the job.

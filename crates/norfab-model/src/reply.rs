@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::change::{Change, FollowUp, Ignored, Retry, RetryTarget};
-pub use self::decide::{decide, expire, failed_result};
+pub use self::decide::{MOST_WORKERS, decide, expire, failed_result};
 use crate::{JobId, Json, Workers};
 
 /// One message of the broker or of a worker about a job.

@@ -9,7 +9,7 @@ use norfab_model::{
 use serde_json::Value;
 
 use crate::error::Malformed;
-use crate::frame::{Command, Envelope, Frames, Header, shown, text};
+use crate::frame::{Command, Envelope, Frames, Header, text, word};
 
 /// The service that answers questions about the broker: `show_workers`, `show_broker_version` and others.
 pub const BROKER_SERVICE: &str = "mmi.service.broker";
@@ -107,7 +107,7 @@ impl ClientMessage {
     pub fn from_frames(frames: Frames) -> Result<Self, Malformed> {
         let envelope = Envelope::from_frames(frames, Header::Client)?;
         let command = Command::from_bytes(&envelope.command)
-            .ok_or_else(|| Malformed::UnknownCommand { found: shown(&envelope.command) })?;
+            .ok_or_else(|| Malformed::UnknownCommand { found: word(&envelope.command) })?;
         let [service, target, uuid, payload] = envelope.fields;
         Ok(Self {
             command,

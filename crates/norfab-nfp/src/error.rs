@@ -98,19 +98,19 @@ pub enum Malformed {
     /// Another protocol, another version of it, or another role.
     #[error("header {found:?} is not the expected one")]
     WrongHeader {
-        /// The header, escaped and cut.
+        /// The header, or its length.
         found: String,
     },
     /// A command that nobody knows, or none for this direction.
     #[error("command {found:?} is unknown here")]
     UnknownCommand {
-        /// The command, escaped and cut.
+        /// The command, or its length.
         found: String,
     },
     /// A status that nobody knows.
     #[error("status {found:?} is unknown")]
     UnknownStatus {
-        /// The status, escaped and cut.
+        /// The status, or its length.
         found: String,
     },
     /// A part that must be UTF-8 is not.
@@ -140,7 +140,7 @@ pub enum Malformed {
     /// Identities have 1 to 255 bytes and no control characters.
     #[error("uuid {found:?} cannot be an identity")]
     BadUuid {
-        /// The uuid, escaped and cut.
+        /// The uuid, or its length.
         found: String,
     },
     /// Nobody asked for it.

@@ -138,7 +138,7 @@ impl Envelope {
             return Err(Malformed::NoEmptyFrame);
         }
         if found != header.as_bytes() {
-            return Err(Malformed::WrongHeader { found: shown(&found) });
+            return Err(Malformed::WrongHeader { found: word(&found) });
         }
         Ok(Self { command, fields: [a, b, c, d] })
     }
@@ -154,7 +154,7 @@ impl Envelope {
 /// Lengths only: fields hold arguments and results, which must not reach a log.
 impl fmt::Debug for Envelope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Envelope({}, {:?} bytes)", shown(&self.command), self.fields.each_ref().map(Vec::len))
+        write!(f, "Envelope({}, {:?} bytes)", word(&self.command), self.fields.each_ref().map(Vec::len))
     }
 }
 
@@ -167,6 +167,13 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
         line.push('…');
     }
     line
+}
+
+/// A frame that should be one of a few short words. Whatever is longer may be anything, a result among it when frames are
+/// missing, so that only its length is told.
+pub(crate) fn word(bytes: &[u8]) -> String {
+    const LONGEST: usize = 8;
+    if bytes.len() <= LONGEST { shown(bytes) } else { format!("{} bytes", bytes.len()) }
 }
 
 /// A field that must be text.
@@ -223,6 +230,7 @@ mod tests {
 
     #[test]
     fn foreign_text_fits_one_line() {
+        assert_eq!((word(b"0x99"), word(b"{\"a\":\"b\"}")), ("0x99".to_owned(), "9 bytes".to_owned()));
         assert_eq!(shown(b"a\nb\xff"), "a\\nb\u{fffd}");
         assert_eq!(shown("ä".repeat(100).as_bytes()), format!("{}…", "ä".repeat(80)));
     }

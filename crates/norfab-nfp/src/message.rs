@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::command::target_of;
 use crate::command::{BROKER_SERVICE, INVENTORY_SERVICE};
 use crate::error::Malformed;
-use crate::frame::{Command, Envelope, Frames, Header, shown, text};
+use crate::frame::{Command, Envelope, Frames, Header, shown, text, word};
 
 /// The kinds of messages that a client understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,14 +121,14 @@ impl BrokerMessage {
             Some(Command::Event) => Kind::Event,
             Some(Command::Mmi) => Kind::Mmi,
             Some(Command::Stream) => return Err(Malformed::Stream { bytes: payload.len() }),
-            _ => return Err(Malformed::UnknownCommand { found: shown(&command) }),
+            _ => return Err(Malformed::UnknownCommand { found: word(&command) }),
         };
         let uuid = text(uuid, "uuid")?;
         Ok(Self {
             kind,
             service: text(service, "service")?,
-            uuid: JobId::new(uuid.as_str()).map_err(|_| Malformed::BadUuid { found: shown(uuid.as_bytes()) })?,
-            status: Status::from_bytes(&status).ok_or_else(|| Malformed::UnknownStatus { found: shown(&status) })?,
+            uuid: JobId::new(uuid.as_str()).map_err(|_| Malformed::BadUuid { found: word(uuid.as_bytes()) })?,
+            status: Status::from_bytes(&status).ok_or_else(|| Malformed::UnknownStatus { found: word(&status) })?,
             payload: Json::parse(text(payload, "payload")?)
                 .map_err(|error| Malformed::NotJson { line: error.line(), column: error.column() })?,
         })
@@ -166,7 +166,7 @@ impl BrokerMessage {
         }
         let kinds = match (self.kind, self.status) {
             (Kind::Event, Status::Ok) => vec![event(self.payload)?],
-            (Kind::Event, status) => return Err(Malformed::UnknownStatus { found: shown(status.as_bytes()) }),
+            (Kind::Event, status) => return Err(Malformed::UnknownStatus { found: word(status.as_bytes()) }),
             (_, Status::Ok) => results(&self.payload)?,
             (_, status) => {
                 let (kind, context) = state(status, &self.payload)?;

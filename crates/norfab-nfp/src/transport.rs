@@ -29,6 +29,7 @@ mod history;
 mod plain;
 mod queue;
 mod room;
+mod socket;
 
 use attempt::attempt;
 pub use endpoint::Endpoint;

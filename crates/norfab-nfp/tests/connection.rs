@@ -290,6 +290,24 @@ async fn a_broker_that_stops_reading_fills_the_queue_and_no_more() {
     within("the end", client.close()).await;
 }
 
+/// Nobody makes room for what is only announced, and who announces too much is cut off: it cannot fill the memory, nor end the
+/// process.
+#[tokio::test]
+async fn a_message_that_is_announced_too_large_costs_the_connection() {
+    // A long frame of 2^60 bytes; one of a tebibyte behind others of the same message.
+    let announcements: [&[u8]; 2] = [b"\x02\x10\0\0\0\0\0\0\0", b"\x01\0\x01\x03abc\x03\0\0\x01\0\0\0\0\0"];
+    for announced in announcements {
+        let (endpoint, task) = raw_broker(announced).await;
+        let mut client = client(endpoint, Security::Plain);
+        for _ in 0..2 {
+            connected(&mut client).await;
+            assert!(matches!(next_connection(&mut client).await, Connection::Lost(_) | Connection::Trouble(_)));
+        }
+        client.close().await;
+        task.abort();
+    }
+}
+
 #[tokio::test]
 async fn a_request_that_would_break_a_worker_is_refused_here() {
     let (_, mut router, mut client) = start(Kind::Plain).await;

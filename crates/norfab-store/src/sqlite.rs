@@ -20,6 +20,7 @@ mod pass;
 mod row;
 mod schedule;
 mod select;
+mod whereabouts;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub use open::{Access, CodecChoice, Durability, StoreOptions};
 
 use local_time::{LocalTime, LocalZone};
 use open::Connections;
+use whereabouts::Whereabouts;
 
 use crate::transition::Stored;
 
@@ -61,6 +63,7 @@ struct Shared {
     codec: Codec,
     payloads: codec::Reader,
     connections: Connections,
+    whereabouts: Whereabouts,
     zone: LocalZone,
     adds: add::Queue,
 }
@@ -77,7 +80,8 @@ impl SqliteStore {
         let codec = info::settle_codec(&path, &connections, options).await?;
         let payloads = codec::Reader { most_bytes: options.most_payload_bytes };
         let (zone, adds) = (LocalZone::default(), add::Queue::default());
-        let shared = Shared { path, access: options.access, codec, payloads, connections, zone, adds };
+        let (access, whereabouts) = (options.access, Whereabouts::of(&path));
+        let shared = Shared { path, access, codec, payloads, connections, whereabouts, zone, adds };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -109,11 +113,13 @@ impl Shared {
         if self.access == Access::ReadOnly {
             return Err(StoreError::ReadOnly(doing));
         }
+        self.whereabouts.check().map_err(storage(doing))?;
         self.connections.kept.begin_with("BEGIN IMMEDIATE").await.map_err(storage(doing))
     }
 
     /// A connection to read with.
     async fn read(&self, doing: &'static str) -> Result<PoolConnection<Sqlite>, StoreError> {
+        self.whereabouts.check().map_err(storage(doing))?;
         self.connections.readers.acquire().await.map_err(storage(doing))
     }
 
@@ -248,6 +254,7 @@ impl Store for SqliteStore {
 
     async fn change_mark(&self) -> Result<i64, StoreError> {
         const DOING: &str = "look for changes";
+        self.shared.whereabouts.check().map_err(storage(DOING))?;
         let mut connection = self.shared.connections.kept.acquire().await.map_err(storage(DOING))?;
         // SQLite counts what other connections committed, so this store's own commits do not show. A new connection counts
         // anew, and what was committed before it is not to be overlooked.

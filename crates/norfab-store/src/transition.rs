@@ -19,6 +19,9 @@ pub(crate) use fold::{Fold, Stored, needs_results};
 /// The longest pause before another attempt to send a job.
 pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(10);
 
+/// How long a call may wait between reading the clock and its turn.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
 /// How many delayed jobs one call releases, and how many one call expires. What is left is due at once.
 pub(crate) const BATCH: u32 = 10_000;
 /// Once the payloads of a claim have as many bytes, it takes no further job.
@@ -152,22 +155,27 @@ pub(crate) fn expire_job(job: &mut Job, stored: Stored, now: Timestamp) -> Optio
     Some((event(&job.uuid, now, "WARNING", message), results))
 }
 
-/// Brings the instants of an unfinished job back to at most their full length from `now`; tells whether one moved.
+/// Brings the instants of an unfinished job back to at most their full length from `now`; tells whether one moved. A
+/// deadline may be a little ahead: whoever added the job may have read the clock a moment later.
 pub(crate) fn realign(job: &mut Job, now: Timestamp) -> Option<()> {
     if job.status != JobStatus::New && !job.status.is_in_flight() {
         return None;
     }
     let next = job.next_attempt_at.map_or(now, |at| at.min(now.saturating_add(LONGEST_RETRY)).max(now));
+    let deadline = next.plus_seconds(job.timeout);
     let latest = [
-        (&mut job.deadline, next.plus_seconds(job.timeout)),
-        (&mut job.last_poll, now),
-        (&mut job.next_attempt_at, now.saturating_add(LONGEST_RETRY)),
+        (&mut job.deadline, deadline, deadline.saturating_add(LONGEST_WAIT)),
+        (&mut job.last_poll, now, now),
+        (&mut job.next_attempt_at, now.saturating_add(LONGEST_RETRY), now.saturating_add(LONGEST_RETRY)),
     ];
-    let moved = latest.into_iter().filter_map(|(instant, latest)| {
-        let beyond = instant.is_some_and(|instant| instant > latest);
-        beyond.then(|| *instant = Some(latest))
-    });
-    (moved.count() > 0).then_some(())
+    let stands_wrong = latest.iter().any(|(instant, _, bearable)| instant.is_some_and(|instant| instant > *bearable));
+    if !stands_wrong {
+        return None;
+    }
+    for (instant, latest, _) in latest {
+        *instant = instant.map(|instant| instant.min(latest));
+    }
+    Some(())
 }
 
 /// After a restart: a claim is taken back, unless the job should not start any more, and what else is in flight counts as
@@ -347,6 +355,9 @@ mod tests {
         let mut job = delayed();
         release(&mut job, START, Link::Up);
         (job.next_attempt_at, job.deadline) = (Some(later(8000)), Some(later(18_000)));
+        assert_eq!(realign(&mut job, START), None);
+        // Nor is a job that was added a moment after the clock was read.
+        job.deadline = Some(later(18_000 + 60_000));
         assert_eq!(realign(&mut job, START), None);
         let hour = START.saturating_sub(Duration::from_secs(3600));
         assert_eq!(realign(&mut job, hour), Some(()));

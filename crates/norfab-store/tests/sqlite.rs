@@ -607,3 +607,24 @@ async fn questions_of_a_worker_are_in_the_row() {
     let asked = database.value("json_extract(pending_inputs, '$.w1.question')", "FROM jobs").await;
     assert_eq!(asked, "'Go on?'");
 }
+
+/// Failures that stand for results that are too large do not make the others unreadable.
+#[tokio::test]
+async fn results_at_the_limit_stay_readable() {
+    let database = Database::missing();
+    let store = database.open_with(StoreOptions { most_payload_bytes: 2000, ..StoreOptions::default() }).await;
+    let new = NewJob { workers: Workers::All, ..job("full") };
+    add(&store, START, new).await;
+    claim(&store, &id("full")).await;
+    let workers: Vec<String> = (0..50).map(|number| format!("w{number}")).collect();
+    let text = format!("\"{}\"", "x".repeat(1900));
+    let result = |worker: &String| result(&id("full"), worker, &text);
+    let accepted = Reply::new(id("full"), ReplyKind::Accepted { workers: workers.clone() });
+    for reply in std::iter::once(accepted).chain(workers.iter().map(result)) {
+        store.job_apply(START, RetryPolicy::default(), vec![reply]).await.unwrap();
+    }
+    let detail = store.job_detail(&id("full")).await.unwrap().unwrap();
+    assert_eq!((detail.job.status, detail.results.len()), (JobStatus::Completed, 50));
+    assert!(detail.results["w0"].as_str().contains("xxx") && detail.results["w49"].as_str().contains("is the most"));
+    store.close().await;
+}

@@ -4,6 +4,11 @@
 #![cfg(unix)]
 
 mod common;
+mod crash;
+mod files;
+mod hostile;
+mod script;
+mod secrets;
 #[cfg(target_os = "linux")]
 mod soak;
 mod stop;

@@ -42,6 +42,10 @@ pub fn decide(job: &Job, now: Timestamp, policy: RetryPolicy, reply: Reply) -> C
     settle(job, change)
 }
 
+/// How many workers a job may have that does not name them itself. A broker that names more is broken, or means harm: each
+/// costs the job's row its name and, in the end, a result.
+pub const MOST_WORKERS: usize = 10_000;
+
 pub(super) fn ignore(why: Ignored) -> Change {
     Change { ignored: Some(why), ..Change::default() }
 }
@@ -61,6 +65,7 @@ impl Tries<'_> {
         if workers.is_empty() {
             return ignore(Ignored::Repeated);
         }
+        let workers = workers.get(..MOST_WORKERS).unwrap_or(workers);
         let asked = job.dispatch_target.as_ref().unwrap_or(&job.workers_requested);
         let (target, failed_before) = match context {
             Context::Post { target, failed_before } => (target, failed_before),
@@ -200,7 +205,7 @@ fn fail(job: &Job, change: &mut Change, worker: &str, message: String) {
 fn of_worker(job: &Job, worker: String, more: impl FnOnce(&mut Change, &str)) -> Change {
     let mut change = Change::default();
     if job.expected_workers().is_some_and(|names| !names.contains(&worker)) {
-        if job.workers_requested != Workers::All {
+        if job.workers_requested != Workers::All || job.workers_dispatched.len() >= MOST_WORKERS {
             return ignore(Ignored::UnknownWorker);
         }
         change.dispatched = Some(job.workers_dispatched.iter().chain([&worker]).cloned().collect());

@@ -347,3 +347,16 @@ fn expiry_names_who_did_not_answer() {
     let waiting = Job { status: JobStatus::Scheduled, ..self::job(Workers::All, JobStatus::New) };
     assert_eq!(expire(&waiting).status, None);
 }
+
+/// A broker may name as many workers as it likes.
+#[test]
+fn a_job_has_a_limited_number_of_workers() {
+    let many: Vec<String> = (0..300_000).map(|number| format!("w{number}")).collect();
+    let sent = job(Workers::All, JobStatus::Submitting);
+    let change = judge(&sent, ReplyKind::Accepted { workers: many }, Context::Unknown);
+    assert_eq!(change.dispatched.as_ref().map(Vec::len), Some(MOST_WORKERS));
+    let mut full = sent;
+    full.apply(&change);
+    assert_eq!(judge(&full, stored("another"), Context::Unknown), ignore(Ignored::UnknownWorker));
+    assert_eq!(judge(&full, stored("w7"), Context::Unknown).ignored, None);
+}

@@ -220,11 +220,12 @@ impl Schedule {
 
     /// Where its cursor belongs when it stands wrong: at a start, and when the clock went back. An ACTIVE schedule
     /// whose next occurrence lies beyond the first one after `now` gets that one, so that a clock that was ahead for
-    /// a while causes no silence; one whose due time is not that of its occurrence gets it. None: it stands right.
+    /// a while causes no silence; one whose due time is not that of its occurrence gets it. None: it stands right. What was
+    /// decided a moment after `now` was read, by a call of another task or process, is no clock that was ahead.
     #[must_use]
     pub fn realigned(&self, now: Timestamp) -> Option<Upcoming> {
         let next = self.next.filter(|_| self.state == ScheduleState::Active)?;
-        let first = self.first_after(now).filter(|first| first.occurrence < next.occurrence);
+        let first = self.first_after(self.turning_point(now)).filter(|first| first.occurrence < next.occurrence);
         let right = first.unwrap_or_else(|| self.upcoming(next.occurrence));
         (right != next).then_some(right)
     }

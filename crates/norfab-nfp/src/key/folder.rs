@@ -18,7 +18,7 @@ const MAX_FILE: u64 = 64 * 1024;
 /// `public_keys/NAME.key` and `public_keys/broker.key`.
 ///
 /// Folders that are missing are made: the client's own and `private_keys` for their owner only, those above, which belong
-/// to broker and workers as well, with the usual permissions. Folders that are there stay as they are. Key files are for
+/// to broker and workers as well, with the usual permissions, though never open to everybody. Folders that are there stay as they are. Key files are for
 /// their owner only. (All this where the system has permissions of that kind.)
 #[derive(Clone, Debug)]
 pub struct KeyFolder {
@@ -153,7 +153,7 @@ impl KeyFolder {
 /// Who may enter a folder that is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// Whoever may by the process's umask.
+    /// Whoever may by the process's umask; only owner and group may write.
     Usual,
     OwnerOnly,
 }
@@ -239,20 +239,21 @@ fn owner_only(_: &mut OpenOptions) {}
 fn make_folder(folder: &Path, access: Access) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
-    if access == Access::OwnerOnly {
-        owner_only_folder(&mut builder);
-    }
+    limit_folder(&mut builder, access);
     builder.create(folder)
 }
 
 #[cfg(unix)]
-fn owner_only_folder(builder: &mut DirBuilder) {
+fn limit_folder(builder: &mut DirBuilder, access: Access) {
     use std::os::unix::fs::DirBuilderExt;
-    builder.mode(0o700);
+    builder.mode(match access {
+        Access::Usual => 0o775,
+        Access::OwnerOnly => 0o700,
+    });
 }
 
 #[cfg(not(unix))]
-fn owner_only_folder(_: &mut DirBuilder) {}
+fn limit_folder(_: &mut DirBuilder, _: Access) {}
 
 #[cfg(unix)]
 fn warn_if_readable_by_others(path: &Path) {
@@ -375,6 +376,33 @@ mod tests {
         assert_eq!(keys.load_or_make().unwrap(), pairs[0]);
         assert_eq!(files_in(&root.path().join("client/c1/private_keys")), ["c1.key_secret"]);
         assert_eq!(files_in(&root.path().join("client/c1/public_keys")), ["c1.key"]);
+    }
+
+    /// A link is followed to read, as where a secret lies in a store of its own; it is replaced, and never written through.
+    #[cfg(unix)]
+    #[test]
+    fn no_link_leads_what_is_written_elsewhere() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let (keys, elsewhere) = (folder(root.path()), root.path().join("precious"));
+        let pair = keys.load_or_make().unwrap();
+        fs::write(&elsewhere, "precious").unwrap();
+        for file in [keys.public_file(), keys.broker_file()] {
+            let _ = fs::remove_file(&file);
+            symlink(&elsewhere, &file).unwrap();
+        }
+        assert_eq!(keys.load_or_make().unwrap(), pair);
+        keys.broker_key(BrokerKeySource { broker_file: None, shared_key: Some(KEY) }).unwrap();
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "precious");
+        assert!(!fs::symlink_metadata(keys.public_file()).unwrap().is_symlink());
+
+        let store = root.path().join("store");
+        fs::rename(keys.secret_file(), &store).unwrap();
+        symlink(&store, keys.secret_file()).unwrap();
+        assert_eq!(keys.load_or_make().unwrap(), pair, "the key is where the link leads");
+        fs::remove_file(&store).unwrap();
+        assert!(matches!(keys.load_or_make(), Err(Error::KeyFile { .. })), "no key is made through a link");
+        assert!(!store.exists());
     }
 
     #[test]

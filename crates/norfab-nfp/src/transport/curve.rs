@@ -1,24 +1,9 @@
-//! Connections secured by CURVE, on the `omq-tokio` crate. Each gets a socket of its own here too, although that crate
-//! could connect again by itself: so both kinds queue, pause and report alike.
+//! Connections secured by CURVE.
 
-use std::time::Duration;
-
-use omq_tokio::{Message, MonitorEvent, MonitorRecvError, MonitorStream, Options, ReconnectPolicy, Socket, SocketType};
-
-use super::flight::Flight;
-use super::{Dialer, Endpoint, Inlet, Outlet};
-use crate::frame::Frames;
+use super::socket::{self, SocketInlet, SocketOutlet};
+use super::{Dialer, Endpoint};
 use crate::key::{KeyPair, PublicKey};
 use crate::name::ClientName;
-
-/// How long connecting and the handshake may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Longer than a socket lives without a connection: attempts are made here, not by the socket.
-const NEVER_BY_ITSELF: Duration = Duration::from_secs(3600);
-
-/// Messages that may wait inside the socket, in either direction; their bytes are counted here only on the way out.
-const SOCKET_QUEUE: u32 = 64;
 
 pub(super) struct CurveDialer {
     endpoint: Endpoint,
@@ -31,53 +16,17 @@ impl CurveDialer {
     pub(super) fn new(endpoint: Endpoint, name: ClientName, keys: KeyPair, broker: PublicKey) -> Self {
         Self { endpoint, name, keys, broker }
     }
-
-    fn socket(&self) -> Result<Socket, omq_tokio::Error> {
-        let options = Options::default()
-            .identity(self.name.as_str().as_bytes().to_vec())
-            .curve_client(self.keys.curve(), self.broker.curve())
-            .reconnect(ReconnectPolicy::Fixed(NEVER_BY_ITSELF))
-            .handshake_timeout(CONNECT_TIMEOUT)
-            .send_hwm(SOCKET_QUEUE)
-            .recv_hwm(SOCKET_QUEUE);
-        Socket::try_new(SocketType::Dealer, options)
-    }
-
-    /// A connected socket, and the state of its connections before the first.
-    async fn connect(&self) -> Result<(Socket, u64), String> {
-        let socket = self.socket().map_err(|error| error.to_string())?;
-        let generation = socket.connections_generation();
-        let monitor = socket.monitor();
-        socket.connect(self.endpoint.to_string().as_str()).await.map_err(|error| error.to_string())?;
-        handshake(monitor).await.map(|()| (socket, generation))
-    }
-}
-
-/// A refusal shows only in that the socket wants to try again.
-async fn handshake(mut monitor: MonitorStream) -> Result<(), String> {
-    loop {
-        match monitor.recv().await {
-            Ok(MonitorEvent::HandshakeSucceeded { .. }) => return Ok(()),
-            Ok(MonitorEvent::HandshakeFailed { reason, .. }) => return Err(reason),
-            Ok(MonitorEvent::ConnectDelayed { .. } | MonitorEvent::ConnectStopped { .. }) => {
-                return Err("no handshake".to_owned());
-            }
-            Ok(_) | Err(MonitorRecvError::Lagged(_)) => {}
-            Err(error) => return Err(error.to_string()),
-        }
-    }
 }
 
 impl Dialer for CurveDialer {
-    type Outlet = CurveOutlet;
-    type Inlet = CurveInlet;
+    type Outlet = SocketOutlet;
+    type Inlet = SocketInlet;
+
     const MECHANISM: &'static str = "CURVE";
 
-    async fn dial(&self) -> Result<(CurveOutlet, CurveInlet), String> {
-        let attempt = tokio::time::timeout(CONNECT_TIMEOUT, self.connect()).await;
-        let (socket, generation) = attempt.unwrap_or_else(|_| Err("no handshake in time".to_owned()))?;
-        let inlet = CurveInlet { socket: socket.clone(), generation };
-        Ok((CurveOutlet { socket, flight: Flight::new() }, inlet))
+    async fn dial(&self) -> Result<(SocketOutlet, SocketInlet), String> {
+        let options = socket::options(&self.name).curve_client(self.keys.curve(), self.broker.curve());
+        socket::dial(&self.endpoint, options).await
     }
 
     fn refused(&self) -> String {
@@ -87,57 +36,4 @@ impl Dialer for CurveDialer {
             self.endpoint
         )
     }
-}
-
-pub(super) struct CurveOutlet {
-    socket: Socket,
-    flight: Flight,
-}
-
-impl Outlet for CurveOutlet {
-    async fn send(&mut self, frames: Frames) -> Result<(), String> {
-        let frames = self.flight.board(frames).await;
-        self.socket.send(Message::multipart(frames)).await.map_err(|error| error.to_string())
-    }
-
-    async fn finish(self) {
-        if let Err(error) = self.socket.close_with_linger(Some(super::LINGER)).await {
-            tracing::debug!(%error, "Socket did not close in order");
-        }
-    }
-}
-
-pub(super) struct CurveInlet {
-    socket: Socket,
-    /// The last state of the socket's connections that was looked at.
-    generation: u64,
-}
-
-impl Inlet for CurveInlet {
-    async fn recv(&mut self) -> Result<Frames, String> {
-        let Self { socket, generation } = self;
-        loop {
-            tokio::select! {
-                biased;
-                message = socket.recv() => return message.map(frames_of).map_err(|error| error.to_string()),
-                changed = look_at_connections(socket, generation) => changed?,
-            }
-        }
-    }
-}
-
-/// Waits for a change of the connections and looks at them. The change counts as seen only when that is done, so that
-/// nothing is missed when it is dropped half-way.
-async fn look_at_connections(socket: &Socket, seen: &mut u64) -> Result<(), String> {
-    let generation = socket.connections_changed(*seen).await.map_err(|error| error.to_string())?;
-    let connections = socket.connections().await.map_err(|error| error.to_string())?;
-    if connections.is_empty() {
-        return Err("the broker closed the connection".to_owned());
-    }
-    *seen = generation;
-    Ok(())
-}
-
-fn frames_of(mut message: Message) -> Frames {
-    std::iter::from_fn(|| message.pop_front()).map(Into::into).collect()
 }

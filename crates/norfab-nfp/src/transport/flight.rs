@@ -1,4 +1,4 @@
-//! What a socket has taken and not yet written. Both socket crates queue by the message, whatever its size; this counts
+//! What a socket has taken and not yet written. A socket queues by the message, whatever its size; this counts
 //! the bytes, so that a broker that stops reading leaves the rest in our own queue, where it is bounded and counted.
 
 use bytes::Bytes;

@@ -99,6 +99,11 @@ impl Router {
 
 /// Something that greets and takes connections as a broker without security does, and then reads no more.
 pub(crate) async fn sleepy_broker() -> (Endpoint, JoinHandle<()>) {
+    raw_broker(b"").await
+}
+
+/// The same, but it says these bytes when a connection is made.
+pub(crate) async fn raw_broker(says: &'static [u8]) -> (Endpoint, JoinHandle<()>) {
     const READY: &[u8] = b"\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06ROUTER";
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = Endpoint::parse(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
@@ -113,6 +118,8 @@ pub(crate) async fn sleepy_broker() -> (Endpoint, JoinHandle<()>) {
             // Who only looks is gone after the greeting.
             if stream.read_exact(&mut [0; 64]).await.is_ok() {
                 stream.write_all(READY).await.unwrap();
+                // It may have been cut off for what it says.
+                let _ = stream.write_all(says).await;
                 asleep.push(stream);
             }
         }

@@ -270,7 +270,7 @@ pub(super) async fn a_missed_occurrence_is_written_once(database: &impl Database
     let store = database.open().await;
     let id = add_schedule(&store, START, every(60).grace(1)).await.uuid;
     assert_eq!(pass(&store, at(110)).await.missed.len(), 1);
-    store.schedule_realign(at(30)).await.expect("realigned");
+    store.schedule_realign(at(-30)).await.expect("realigned");
     let again = pass(&store, at(110)).await;
     assert_eq!((again.missed.len(), counts(&again.outcomes[0].outcome)), (0, [0, 0, 0, 0, 1]));
     let jobs = jobs_of(&store, &id).await;

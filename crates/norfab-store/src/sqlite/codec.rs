@@ -107,6 +107,9 @@ impl From<serde_json::Error> for PayloadError {
     }
 }
 
+/// The most bytes that the failures of all workers of a job take together.
+const FAILURE_BYTES: usize = 8 << 20;
+
 /// Reads payloads, up to a size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader {
@@ -137,9 +140,11 @@ impl Reader {
         if kwargs.is_object() { Ok(kwargs) } else { Err(PayloadError::Shape { line: 1, column: 1 }) }
     }
 
-    /// The results by worker, or none.
+    /// The results by worker, or none. What stands for a result that is too large, or never came, has room beside those
+    /// that are kept: it must not make them unreadable.
     pub(super) fn results(self, cell: &Cell) -> Result<Results, PayloadError> {
-        match self.text(cell)? {
+        let with_failures = Self { most_bytes: self.most_bytes.saturating_add(FAILURE_BYTES) };
+        match with_failures.text(cell)? {
             Some(text) if text.trim() != "null" => Ok(serde_json::from_str(&text)?),
             _ => Ok(Results::new()),
         }

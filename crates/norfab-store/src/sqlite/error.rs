@@ -91,6 +91,19 @@ pub enum StoreOpenError {
         #[source]
         source: BoxDynError,
     },
+    /// SQLite cannot open the file, or one beside it that it needs even to read.
+    #[error(
+        "the database {} cannot be opened; allow this user to read it and to write its folder, where SQLite needs files \
+         beside it even to read, or copy all of them (-wal and -shm too, if they are there) to a folder of this user",
+        path.display()
+    )]
+    NotOpened {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: BoxDynError,
+    },
     /// The file cannot be made or read.
     #[error("cannot {doing} the database {}", path.display())]
     File {
@@ -124,6 +137,7 @@ impl StoreOpenError {
         }
         match code(&source) {
             Some(8) => Self::NotWritable { path, source: cause(source) },
+            Some(14) => Self::NotOpened { path, source: cause(source) },
             Some(26) => Self::NotADatabase { path },
             _ => Self::Sqlite { doing, path, source: cause(source) },
         }
@@ -138,8 +152,32 @@ pub(super) fn cause(error: sqlx::Error) -> BoxDynError {
     struct Told(sqlx::Error);
 
     match error {
-        sqlx::Error::Database(error) => error.into_error(),
+        sqlx::Error::Database(error) => match remedy(primary(&*error)) {
+            Some(remedy) => Remedied { error, remedy }.into(),
+            None => error.into_error(),
+        },
         other => Told(other).into(),
+    }
+}
+
+/// An error of SQLite that a person has to do something about.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}; {remedy}")]
+struct Remedied {
+    error: Box<dyn DatabaseError>,
+    remedy: &'static str,
+}
+
+/// What to do about an error that does not pass by itself, by SQLite's primary result code.
+fn remedy(code: Option<i32>) -> Option<&'static str> {
+    match code? {
+        10 => Some("look at the disk and at what the system says of it"),
+        11 => Some(
+            "the file is damaged: stop, copy it away with its -wal file, and restore the backup, or save what can be read \
+             with `sqlite3 FILE .recover`",
+        ),
+        13 => Some("make room"),
+        _ => None,
     }
 }
 

@@ -273,8 +273,10 @@ pub(super) async fn job_take_polls(
 pub(super) async fn job_realign(shared: &Shared, now: Timestamp) -> Result<u64, StoreError> {
     const DOING: &str = "bring instants back";
     let mut tx = shared.write(DOING).await?;
-    let (now, retry) = (now.as_seconds_f64(), transition::LONGEST_RETRY.as_secs_f64());
-    let done = sqlx::query_file!("sql/job/realign.sql", now, retry).execute(&mut *tx).await.map_err(storage(DOING))?;
+    let now = now.as_seconds_f64();
+    let (retry, wait) = (transition::LONGEST_RETRY.as_secs_f64(), transition::LONGEST_WAIT.as_secs_f64());
+    let done = sqlx::query_file!("sql/job/realign.sql", now, retry, wait).execute(&mut *tx).await;
+    let done = done.map_err(storage(DOING))?;
     tx.commit().await.map_err(storage(DOING))?;
     Ok(done.rows_affected())
 }

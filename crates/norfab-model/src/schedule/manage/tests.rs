@@ -372,15 +372,17 @@ fn realigned_only_when_it_stands_wrong() {
     let schedule = saved(every("1h"));
     assert_eq!(schedule.realigned(noon(60)), None);
     assert_eq!(schedule.realigned(noon(90_000)), None);
-    // An hour back: 12:00 comes before the cursor, though it is the anchor itself.
-    assert_eq!(schedule.realigned(noon(-60)), Some(schedule.upcoming(NOON)));
+    // Two minutes back: 12:00 comes before the cursor, though it is the anchor itself.
+    assert_eq!(schedule.realigned(noon(-120)), Some(schedule.upcoming(NOON)));
+    // Who read the clock a moment before it was decided has not seen it go back.
+    assert_eq!(schedule.realigned(noon(-60)), None);
     // `start_at` is respected.
     let starting = saved(every("1h").start_at(noon(1800)));
     assert_eq!(starting.realigned(noon(-86_400)), None);
     for state in [ScheduleState::Paused, ScheduleState::Disabled] {
-        assert_eq!(Schedule { state, ..schedule.clone() }.realigned(noon(-60)), None);
+        assert_eq!(Schedule { state, ..schedule.clone() }.realigned(noon(-120)), None);
     }
-    assert_eq!(Schedule { next: None, ..schedule }.realigned(noon(-60)), None);
+    assert_eq!(Schedule { next: None, ..schedule }.realigned(noon(-120)), None);
 }
 
 /// The error of a taken name carries the schedule that has it.
