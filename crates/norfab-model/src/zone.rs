@@ -268,9 +268,11 @@ mod tests {
         for offset in ["+05:30", "-3", "UTC+2", "gmt-0530", "+5", "Z+1"] {
             refuses(offset, "is an offset, not a time zone");
         }
-        for abbreviation in ["PST", "IST", "CEST", "BST"] {
+        for abbreviation in ["CST", "PST", "IST", "CEST", "BST"] {
             refuses(abbreviation, "is an abbreviation");
         }
+        // What is longer than half as much again as any name is compared with none.
+        refuses(&format!("Europe/Berlin{}", "n".repeat(40)), "is unknown; name one of the IANA database");
         for nonsense in ["", "Europe/", "../etc/passwd", "Europe/Berlin\n", "日本", &"x".repeat(100_000)] {
             refuses(nonsense, "is unknown");
         }

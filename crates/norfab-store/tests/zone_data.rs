@@ -36,7 +36,7 @@ async fn left_by(database: &Database, data: &str, offset: i64, next: &str, decid
     database
         .execute(&format!(
             "UPDATE job_schedules SET zone_data = {data}, zone_offset = {offset}, next_run_at = {next:.1},
-                next_due_at = {next:.1}, decided_until = {decided_until:.1}"
+                next_due_at = {next:.1}, decided_until = {decided_until:.1}, decided_at = NULL"
         ))
         .await;
 }
