@@ -25,10 +25,11 @@ CREATE TABLE IF NOT EXISTS job_schedules (
     anchor_at REAL NOT NULL,
     jitter_seconds INTEGER NOT NULL DEFAULT 0,
     -- The cursor: the next occurrence, the instant at which it is due (jitter added), up to when everything is decided
-    -- (that stays when the clock goes back), and the last one that was made.
+    -- (that stays when the clock goes back) once the clock has come to `decided_at`, and the last one that was made.
     next_run_at REAL,
     next_due_at REAL,
     decided_until REAL,
+    decided_at REAL,
     last_run_at REAL,
     -- The release of the zone data by which the cursor was computed, and how many seconds the zone was ahead of UTC at
     -- `next_run_at` by it; NULL where the zone decides nothing.
@@ -72,7 +73,7 @@ CREATE TABLE IF NOT EXISTS job_schedules (
     CHECK (typeof(anchor_at) = 'real'),
     CHECK (typeof(jitter_seconds) = 'integer' AND jitter_seconds >= 0),
     CHECK (typeof(next_run_at) IN ('null', 'real') AND typeof(last_run_at) IN ('null', 'real')),
-    CHECK (typeof(decided_until) IN ('null', 'real')),
+    CHECK (typeof(decided_until) IN ('null', 'real') AND typeof(decided_at) IN ('null', 'real')),
     CHECK (typeof(zone_data) IN ('null', 'text') AND typeof(zone_offset) IN ('null', 'integer')),
     CHECK (typeof(next_due_at) IN ('null', 'real') AND (next_due_at IS NULL) = (next_run_at IS NULL)),
     CHECK (next_due_at IS NULL OR next_due_at >= next_run_at),

@@ -67,6 +67,8 @@ pub struct Dispatcher<S, B, C> {
     pub(crate) due: Option<NextDue>,
     /// When a schedule is due next, or that none is; None when it must be asked for.
     pub(crate) schedule_due: Option<Option<Timestamp>>,
+    /// Whether the schedules' cursors are by the zone data of this process.
+    pub(crate) zones: Alignment,
     /// Whether the schedules' cursors fit the clock.
     pub(crate) cursors: Alignment,
     /// Whether the instants kept for jobs fit the clock.
@@ -103,7 +105,7 @@ pub(crate) enum Recovery {
     Of(Vec<JobId>),
 }
 
-/// Whether instants that are kept were looked at since the start, or since the clock last went back.
+/// Whether instants that are kept were looked at since the start, or since what last may have left them wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alignment {
     Unknown,
@@ -169,6 +171,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             recovery: Recovery::Needed,
             due: None,
             schedule_due: None,
+            zones: Alignment::Unknown,
             cursors: Alignment::Unknown,
             instants: Alignment::Unknown,
             progress: false,
@@ -470,6 +473,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         };
         if self.mark.replace(mark).is_some_and(|known| known != mark) {
             self.forget_instants();
+            self.zones = Alignment::Unknown;
             self.answers = Answers::MayWait;
             self.tell(Notice::ForeignChange);
         }

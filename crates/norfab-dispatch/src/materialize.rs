@@ -16,17 +16,19 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         if self.schedule_trouble.retry_at(now).is_some() {
             return;
         }
-        let outcome = match self.realign(now).await {
-            Ok(()) => self.materialize_due(now).await,
-            Err(error) => Err(error),
-        };
-        match outcome {
+        match self.look_at_schedules(now).await {
             Ok(()) => self.schedule_trouble.worked(),
             Err(error) => {
                 self.schedule_due = None;
                 self.schedule_trouble.failed(now, &error);
             }
         }
+    }
+
+    async fn look_at_schedules(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        self.rezone().await?;
+        self.realign(now).await?;
+        self.materialize_due(now).await
     }
 
     /// When the schedules are to be looked at without an event.
@@ -43,10 +45,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
-    /// Puts right the cursors that were computed by other zone data, and those that point beyond the first occurrence to
-    /// come: after a start, and when the clock went back.
-    async fn realign(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        if self.cursors == Alignment::Done || self.config.scope != Scope::All {
+    /// Puts right the cursors that were computed by other zone data: after a start, and when another process, which may be
+    /// of another release, has changed something.
+    async fn rezone(&mut self) -> Result<(), StoreError> {
+        if self.zones == Alignment::Done || self.config.scope != Scope::All {
             return Ok(());
         }
         for rezoned in self.store.schedule_rezone(Zone::data_version()).await.map_err(storage)? {
@@ -57,6 +59,16 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 rezoned.from.occurrence,
                 Zone::data_version()
             );
+            self.schedule_due = None;
+        }
+        self.zones = Alignment::Done;
+        Ok(())
+    }
+
+    /// Puts right the cursors that point beyond the first occurrence to come: after a start, and when the clock went back.
+    async fn realign(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.cursors == Alignment::Done || self.config.scope != Scope::All {
+            return Ok(());
         }
         for realigned in self.store.schedule_realign(now).await.map_err(storage)? {
             tracing::warn!(

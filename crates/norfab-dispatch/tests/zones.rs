@@ -170,7 +170,7 @@ async fn a_start_with_other_zone_data_runs_no_wall_clock_time_twice() {
     let (ran, next) = (at("2027-07-02T00:00:00Z").as_seconds_f64(), at("2027-07-03T00:00:00Z").as_seconds_f64());
     let older = format!(
         "UPDATE job_schedules SET zone_data = '2020a', zone_offset = 10800, next_run_at = {next:.1}, next_due_at = {next:.1},
-            decided_until = {ran:.1}, last_run_at = {ran:.1}"
+            decided_until = {ran:.1}, decided_at = NULL, last_run_at = {ran:.1}"
     );
     edit(folder.path(), &older).await;
     let mut bench = Bench::start(store, ManualClock::at(at("2027-07-02T00:30:00Z")), Config::default());
@@ -182,6 +182,57 @@ async fn a_start_with_other_zone_data_runs_no_wall_clock_time_twice() {
     bench.clock.set(at("2027-07-03T01:00:00Z"));
     runs(&mut bench, &key, at("2027-07-03T01:00:00Z")).await;
     bench.silent().await;
+}
+
+/// A program of an older release writes while this one serves: by its data 03:00 of 2 July is at 02:00Z, by today's at
+/// 01:00Z.
+#[tokio::test]
+async fn what_a_program_with_other_zone_data_writes_is_put_right_at_once() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let store = Arc::new(common::open(folder.path()).await);
+    let (mut bench, key) = bench(store, "2027-07-01T12:00:00Z", "Europe/Berlin", daily("03:00")).await;
+    bench.settle().await;
+    let next = at("2027-07-02T02:00:00Z").as_seconds_f64();
+    let older = format!(
+        "UPDATE job_schedules SET zone_data = '2020a', zone_offset = 3600, next_run_at = {next:.1}, next_due_at = {next:.1}"
+    );
+    edit(folder.path(), &older).await;
+    bench.clock.set(at("2027-07-01T12:01:00Z"));
+    bench.silent().await;
+    bench.clock.set(at("2027-07-02T00:59:59.999999Z"));
+    bench.silent().await;
+    bench.clock.set(at("2027-07-02T01:00:00Z"));
+    runs(&mut bench, &key, at("2027-07-02T01:00:00Z")).await;
+    bench.clock.set(at("2027-07-02T02:00:00Z"));
+    bench.silent().await;
+    bench.stop().await;
+}
+
+/// All of 09:00 to 09:55 ran by the data of the process that ran before; by today's it is to come.
+#[tokio::test]
+async fn a_start_with_other_zone_data_runs_none_of_an_hour_twice() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let store = Arc::new(common::open(folder.path()).await);
+    let (bench, key) = bench(store, "2027-07-01T12:00:00Z", "Europe/Berlin", cron("*/5 9 * * *")).await;
+    let store = bench.stop().await;
+    let (ran, next) = (at("2027-07-02T04:55:00Z").as_seconds_f64(), at("2027-07-03T04:00:00Z").as_seconds_f64());
+    let older = format!(
+        "UPDATE job_schedules SET zone_data = '2020a', zone_offset = 18000, next_run_at = {next:.1}, next_due_at = {next:.1},
+            decided_until = {ran:.1}, decided_at = NULL, last_run_at = {ran:.1}"
+    );
+    edit(folder.path(), &older).await;
+    let mut bench = Bench::start(store, ManualClock::at(at("2027-07-02T05:00:00Z")), Config::default());
+    bench.link_up().await;
+    for passed in ["2027-07-02T07:00:00Z", "2027-07-02T07:30:00Z", "2027-07-03T06:59:59.999999Z"] {
+        bench.clock.set(at(passed));
+        bench.silent().await;
+    }
+    for minute in [0, 5] {
+        let due = at("2027-07-03T07:00:00Z").plus_seconds(minute * 60);
+        bench.clock.set(due);
+        runs(&mut bench, &key, due).await;
+    }
+    bench.stop().await;
 }
 
 /// What another hand made of a rule switches its schedule off; the others run.

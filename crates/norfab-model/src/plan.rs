@@ -99,8 +99,11 @@ impl Plan {
     /// that was there before the clock went back is not made again, and its occurrence counts as passed over.
     #[must_use]
     pub fn settle(&self, schedule: &Schedule, now: Timestamp, made: &HashSet<JobId>) -> Schedule {
-        let mut after = Schedule { next: self.next, state: self.state, ..schedule.clone() };
-        after.decided_until = self.decided.map_or(schedule.decided_until, |at| at.max(schedule.decided_until));
+        let moved = Schedule { next: self.next, state: self.state, ..schedule.clone() };
+        let mut after = match self.decided {
+            Some(until) => moved.decided(until),
+            None => moved,
+        };
         if self.due == 0 {
             return after;
         }
@@ -163,7 +166,8 @@ fn undecided(schedule: &Schedule, now: Timestamp) -> Option<Upcoming> {
         Some(cursor) => occurrences.first_at_or_after(cursor.occurrence),
         None => occurrences.next_after(now),
     };
-    let done = [schedule.created_at, schedule.decided_until].into_iter().filter(|done| *done <= now).max();
+    let created = Some(schedule.created_at).filter(|created| *created <= now);
+    let done = created.max(schedule.decided_by(now));
     match (cursor?, done) {
         (cursor, Some(done)) if cursor <= done => schedule.first_after(done),
         (cursor, _) => Some(schedule.upcoming(cursor)),
@@ -173,9 +177,9 @@ fn undecided(schedule: &Schedule, now: Timestamp) -> Option<Upcoming> {
 /// How many occurrences behind the creation, from the cursor on, were decided before the clock went back, once it has
 /// come over all of them again.
 fn walked_again(schedule: &Schedule, now: Timestamp) -> u64 {
-    let Some(cursor) = schedule.next.filter(|_| schedule.decided_until <= now) else { return 0 };
+    let (Some(cursor), Some(decided)) = (schedule.next, schedule.decided_by(now)) else { return 0 };
     let created = schedule.created_at.saturating_add(Duration::from_micros(1));
-    schedule.occurrences().count_in(cursor.occurrence.max(created), schedule.decided_until)
+    schedule.occurrences().count_in(cursor.occurrence.max(created), decided)
 }
 
 /// The occurrences from this one whose due time has come.

@@ -67,6 +67,9 @@ pub struct Schedule {
     /// Up to this instant everything is decided, it included: the newest occurrence that was, or the instant behind which
     /// a call put the cursor, and never before the creation. It never goes back; the cursor does, with the clock.
     pub decided_until: Timestamp,
+    /// Where the clock stands at the least when `decided_until` counts; a clock before it was set back. The same instant,
+    /// or an earlier one once newer zone data has put later what was decided.
+    pub decided_at: Timestamp,
     /// The last occurrence that became a NEW job.
     pub last_run_at: Option<Timestamp>,
     /// Where it stands.
@@ -289,6 +292,18 @@ impl Schedule {
             None => (after, after),
         };
         self.preview(after).take_while(move |one| one.occurrence <= last)
+    }
+
+    /// Up to when everything is decided, when the clock has come that far. None: it was set back to before that.
+    #[must_use]
+    pub(crate) fn decided_by(&self, now: Timestamp) -> Option<Timestamp> {
+        (self.decided_at <= now).then_some(self.decided_until)
+    }
+
+    /// The same row with everything decided up to an instant that the clock has come to; what was decided stays so.
+    #[must_use]
+    pub(crate) fn decided(self, until: Timestamp) -> Self {
+        if until > self.decided_until { Self { decided_until: until, decided_at: until, ..self } } else { self }
     }
 
     /// What is allowed and still hardly meant.

@@ -130,6 +130,12 @@ impl Trigger {
         }
     }
 
+    /// Whether it is a cron expression of free hours, which follows elapsed time when the clocks change.
+    #[must_use]
+    pub fn has_free_hours(&self) -> bool {
+        matches!(self, Self::Cron(cron) if cron.has_free_hours())
+    }
+
     /// The rule in words: `every 5m`, `at 03:00 every day`, `on the 13th or on Fridays at 00:00`.
     #[must_use]
     pub fn describe(&self) -> String {

@@ -241,6 +241,8 @@ mod tests {
         }
         refuses("xyzt", "is unknown; name one of the IANA database");
         refuses("factory", "is unknown; name one of the IANA database");
+        // What is longer than half as much again as any name is compared with none.
+        refuses(&format!("Europe/Berlin{}", "n".repeat(40)), "is unknown; name one of the IANA database");
         for nonsense in ["", "Europe/", "../etc/passwd", "Europe/Berlin\n", "日本", &"x".repeat(100_000)] {
             refuses(nonsense, "is unknown");
         }

@@ -1,5 +1,5 @@
-//! By which zone data a cursor was computed, for both stores: so that it is noticed when a process starts with other data,
-//! and what the zone's clocks showed by the older one is still known.
+//! By which zone data a cursor was computed, for both stores: so that a process with other data sees the cursor where it
+//! is by its own, and what the zone's clocks showed by the other one is still known.
 
 use norfab_model::{Rezoned, Schedule, Zone};
 use serde::Serialize;
@@ -26,24 +26,35 @@ impl ByZone {
         }
     }
 
-    /// Whether this process has computed the cursor anew when a schedule that was `before` is `after`.
+    /// Whether this process has computed the cursor anew when a schedule that stood there as `before` is `after`.
     pub(crate) fn is_new(before: &Schedule, after: &Schedule) -> bool {
         before.next != after.next || before.trigger != after.trigger || before.timezone != after.timezone
     }
+
+    /// Whether the cursor of a schedule hangs on its zone and was computed by other data than this one, or by nobody knows
+    /// which.
+    pub(crate) fn is_other(&self, schedule: &Schedule, zone_data: &str) -> bool {
+        schedule.trigger.is_zone_bound() && schedule.next.is_some() && self.zone_data.as_deref() != Some(zone_data)
+    }
+
+    /// The schedule that stands there as `stored`, by the zone data of this process: what every reader, call and pass
+    /// goes by, so that none of them computes a cursor from one that means another instant here.
+    pub(crate) fn current(&self, stored: &Schedule) -> Schedule {
+        if self.is_other(stored, Zone::data_version()) { self.rezoned(stored) } else { stored.clone() }
+    }
+
+    /// What this process's data makes of a schedule whose cursor was computed by another one. An offset that nobody knows,
+    /// or that is none, is taken for today's.
+    pub(crate) fn rezoned(&self, stored: &Schedule) -> Schedule {
+        let Some(next) = stored.next else { return stored.clone() };
+        let then = self.zone_offset.and_then(|seconds| UtcOffset::from_whole_seconds(seconds).ok());
+        let then = then.unwrap_or_else(|| stored.timezone.offset_at(next.occurrence));
+        stored.rezoned(then).unwrap_or_else(|| stored.clone())
+    }
 }
 
-/// What the zone data of this process makes of a schedule whose cursor was computed by another one, with the offset that
-/// the zone had by it; one that nobody knows, or that is none, is taken for today's. Also tells when the cursor moves.
-pub(crate) fn rezone(before: &Schedule, offset_then: Option<i32>) -> (Schedule, Option<Rezoned>) {
-    let Some(from) = before.next else { return (before.clone(), None) };
-    let offset = offset_then.and_then(|seconds| UtcOffset::from_whole_seconds(seconds).ok());
-    let offset = offset.unwrap_or_else(|| before.timezone.offset_at(from.occurrence));
-    let after = before.rezoned(offset).unwrap_or_else(|| before.clone());
-    let told = (after.next != before.next).then(|| Rezoned {
-        schedule: before.uuid.clone(),
-        name: before.name.clone(),
-        from,
-        to: after.next,
-    });
-    (after, told)
+/// What is told of a schedule whose cursor other zone data has moved.
+pub(crate) fn told(stored: &Schedule, after: &Schedule) -> Option<Rezoned> {
+    let from = stored.next.filter(|_| after.next != stored.next)?;
+    Some(Rezoned { schedule: stored.uuid.clone(), name: stored.name.clone(), from, to: after.next })
 }

@@ -1,6 +1,7 @@
 //! What every store must do, as one suite of named cases: a store of your own is held against the same as the two here.
 //!
 //! ```
+//! use norfab_model::ScheduleId;
 //! use norfab_store::{MemoryStore, conformance};
 //!
 //! #[derive(Clone, Default)]
@@ -10,6 +11,9 @@
 //!     type Store = MemoryStore;
 //!     async fn open(&self) -> MemoryStore {
 //!         self.0.clone()
+//!     }
+//!     async fn leave(&self, schedule: &ScheduleId, cursor: conformance::LeftCursor) {
+//!         self.0.schedule_leave(schedule, cursor);
 //!     }
 //! }
 //!
@@ -32,7 +36,7 @@ mod schedule;
 mod support;
 mod zone;
 
-use norfab_model::{Link, ScheduleStore, Scope, Store, Timestamp};
+use norfab_model::{Link, ScheduleId, ScheduleStore, Scope, Store, Timestamp, Upcoming};
 
 /// One database, on which several handles may be open.
 pub trait Database {
@@ -42,6 +46,23 @@ pub trait Database {
     /// Opens one more handle, which shares nothing with the others but the database. A handle that was closed before may
     /// be followed by a new one, as after a restart.
     fn open(&self) -> impl Future<Output = Self::Store> + Send;
+
+    /// Makes the cursor of a schedule what another release of the program has left, past the store: so that the suite can
+    /// show what becomes of it when the zone data has changed.
+    fn leave(&self, schedule: &ScheduleId, cursor: LeftCursor) -> impl Future<Output = ()> + Send;
+}
+
+/// The cursor of a schedule as a release of the program with other zone data has left it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftCursor {
+    /// The release of the zone data. None: another program wrote the row.
+    pub zone_data: Option<String>,
+    /// How many seconds the zone was ahead of UTC at the occurrence by it.
+    pub zone_offset: Option<i32>,
+    /// The next occurrence by it.
+    pub next: Upcoming,
+    /// Up to when everything is decided.
+    pub decided_until: Timestamp,
 }
 
 /// Carries a pass at `now` out on any table of jobs, and checks that it leaves nothing for another one at the same time:
@@ -188,6 +209,20 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             rules_by_the_clock_come_back_to_the_letter
             an_occurrence_follows_the_clocks_of_its_zone
             the_same_zone_data_moves_nothing
-            other_zone_data_is_noticed_once;
+            other_zone_data_is_noticed_once
+            a_cursor_keeps_its_time_of_day
+            a_time_of_day_that_is_left_out_now_runs_after_the_gap
+            what_ran_by_other_zone_data_does_not_run_again
+            free_hours_go_on_by_elapsed_time
+            a_rule_that_differs_later_moves_no_cursor
+            what_nobody_knows_is_taken_for_todays
+            nothing_may_be_left_by_other_zone_data
+            readers_see_the_cursor_by_their_own_data
+            a_pause_that_ends_under_other_zone_data_repeats_nothing
+            what_was_off_repeats_nothing_under_other_zone_data
+            an_update_under_other_zone_data_repeats_nothing
+            a_run_by_hand_under_other_zone_data_moves_the_cursor_with_it
+            a_pass_under_other_zone_data_repeats_nothing_and_leaves_none_out
+            a_clock_set_back_under_other_zone_data_keeps_nothing_silent;
     }
 }

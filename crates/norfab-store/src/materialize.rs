@@ -14,6 +14,9 @@ use crate::transition;
 pub(crate) struct Due {
     /// Its row number.
     pub(crate) number: i64,
+    /// As it stands there.
+    pub(crate) stored: Schedule,
+    /// By the zone data of this process.
     pub(crate) schedule: Schedule,
     /// How many of its jobs have not ended.
     pub(crate) unfinished: u64,
@@ -32,6 +35,7 @@ pub(crate) struct PlannedRow {
 pub(crate) struct Changed {
     /// Its row number.
     pub(crate) number: i64,
+    /// As it stands there.
     pub(crate) before: Schedule,
     pub(crate) after: Schedule,
 }
@@ -109,7 +113,7 @@ impl Batch {
             list.push(job);
         }
         let mut changed = Vec::with_capacity(self.steps.len());
-        for (Due { number, schedule: before, .. }, decision) in self.steps {
+        for (Due { number, stored, schedule: before, .. }, decision) in self.steps {
             let after = match decision {
                 Decision::Plan(plan) => {
                     let after = plan.settle(&before, self.now, made);
@@ -123,7 +127,7 @@ impl Batch {
                     after
                 }
             };
-            changed.push(Changed { number, before, after });
+            changed.push(Changed { number, before: stored, after });
         }
         changed.retain(|changed| changed.before != changed.after);
         Settled { changed, events, outcome }

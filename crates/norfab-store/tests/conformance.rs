@@ -1,9 +1,12 @@
 //! Both stores against the one suite, and SQLite with each of its choices.
 
+mod common;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use norfab_store::conformance::{Database, exercise};
+use norfab_model::ScheduleId;
+use norfab_store::conformance::{Database, LeftCursor, exercise};
 use norfab_store::{Codec, CodecChoice, Durability, MemoryStore, SqliteStore, StoreOptions};
 
 #[derive(Default)]
@@ -14,6 +17,10 @@ impl Database for Memory {
 
     async fn open(&self) -> MemoryStore {
         self.0.clone()
+    }
+
+    async fn leave(&self, schedule: &ScheduleId, cursor: LeftCursor) {
+        self.0.schedule_leave(schedule, cursor);
     }
 }
 
@@ -37,6 +44,10 @@ impl Database for Sqlite {
 
     async fn open(&self) -> SqliteStore {
         SqliteStore::open(self.path(), &self.options).await.unwrap()
+    }
+
+    async fn leave(&self, schedule: &ScheduleId, cursor: LeftCursor) {
+        common::leave(&self.path(), schedule, cursor).await;
     }
 }
 

@@ -1,20 +1,26 @@
-//! Whatever is done with schedules and their jobs, in whatever order and with whatever clock: the store in SQLite and the
-//! one in memory say and hold the same.
+//! Whatever is done with schedules and their jobs, in whatever order, with whatever clock and whatever zone data: the store
+//! in SQLite and the one in memory say and hold the same.
+
+mod common;
 
 use std::fmt::{Debug, Display};
 
 use norfab_model::{
-    Begin, Claim, Coalesce, Interval, Job, JobFilter, JobId, Json, Limits, Link, Materialize, NewSchedule, Overdue,
-    Overlap, OverlapPolicy, Patch, Reply, ReplyKind, RetryPolicy, RunNow, Schedule, ScheduleError, ScheduleFilter,
-    ScheduleId, ScheduleKey, SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp, ValidSchedule,
-    Workers,
+    Begin, Calendar, Claim, Coalesce, Cron, Interval, Job, JobFilter, JobId, Json, Limits, Link, Materialize,
+    NewSchedule, Overdue, Overlap, OverlapPolicy, Patch, Reply, ReplyKind, RetryPolicy, RunNow, Schedule,
+    ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePatch, ScheduleState, ScheduleStore, Scope, Store,
+    Timestamp, Trigger, ValidSchedule, Workers, Zone,
 };
+use norfab_store::conformance::LeftCursor;
 use norfab_store::{Durability, MemoryStore, SqliteStore, StoreOptions};
 use proptest::prelude::*;
 
 /// Few names and short spans, so that things meet.
 const NAMES: [&str; 3] = ["one", "two", "three"];
-const START: Timestamp = Timestamp::from_seconds(1_795_996_800);
+/// A minute before the clocks go back in most of Europe.
+const START: Timestamp = Timestamp::from_seconds(1_824_944_340);
+/// Some change their clocks at that moment, some never do, one is a part of an hour away.
+const ZONES: [&str; 5] = ["UTC", "Europe/Berlin", "europe/lisbon", "America/New_York", "Asia/Kathmandu"];
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -35,6 +41,11 @@ enum Step {
         forbidden: bool,
     },
     Realign,
+    /// The cursor of a schedule becomes what a release has left by whose data the zone is so many quarters of an hour ahead
+    /// of UTC, and the occurrence so many seconds away; by nobody knows which data when it has none.
+    Leave(usize, Option<i8>, i64),
+    /// By this process's data, or as if it had newer data that tell the same.
+    Rezone(&'static str),
     Claim(u32),
     /// The job is one of those that there are, by its place.
     Answer(usize, Answer),
@@ -46,7 +57,8 @@ enum Step {
 #[derive(Debug, Clone)]
 struct Rule {
     name: Option<usize>,
-    seconds: u64,
+    when: When,
+    zone: usize,
     start: Option<i64>,
     end: Option<i64>,
     jitter: u64,
@@ -59,9 +71,29 @@ struct Rule {
 }
 
 #[derive(Debug, Clone)]
+enum When {
+    Every(u64),
+    /// Every so many seconds of the clock; with fixed hours, only around the change.
+    Cron(u64, &'static str),
+    /// Every day at so many seconds after the change by the clocks of Berlin.
+    Daily(u32),
+}
+
+impl When {
+    fn trigger(&self) -> Trigger {
+        match self {
+            Self::Every(seconds) => Interval::new(*seconds).unwrap().into(),
+            Self::Cron(seconds, hours) => Cron::with_seconds(&format!("*/{seconds} * {hours} * * *")).unwrap().into(),
+            Self::Daily(second) => Calendar::daily(&format!("02:00:{second:02}")).unwrap().into(),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
 enum Change {
     Name(Patch<usize>),
-    Seconds(u64),
+    When(When),
+    Zone(usize),
     End(Patch<i64>),
     Jitter(u64),
     Policy(Coalesce, OverlapPolicy, u64),
@@ -90,6 +122,14 @@ fn span() -> impl Strategy<Value = i64> {
     ]
 }
 
+fn when() -> impl Strategy<Value = When> {
+    prop_oneof![
+        3 => (1..6_u64).prop_map(When::Every),
+        3 => (1..6_u64, prop::sample::select(vec!["*", "0-3", "1,2,21"])).prop_map(|(n, hours)| When::Cron(n, hours)),
+        1 => (0..60_u32).prop_map(When::Daily),
+    ]
+}
+
 fn coalesce() -> impl Strategy<Value = Coalesce> {
     prop::sample::select(Coalesce::ALL)
 }
@@ -101,16 +141,16 @@ fn overlap_policy() -> impl Strategy<Value = OverlapPolicy> {
 fn rule() -> impl Strategy<Value = Rule> {
     let when = (
         prop::option::of(0..NAMES.len()),
-        1..6_u64,
+        (when(), 0..ZONES.len()),
         prop::option::weighted(0.3, -20..20_i64),
         prop::option::weighted(0.3, 1..40_i64),
         0..3_u64,
     );
     let how = (prop::option::of(1..4_u64), coalesce(), overlap_policy(), 1..4_u64, 1..8_u64);
     let begin = prop_oneof![4 => Just(Begin::Active), 1 => Just(Begin::Paused)];
-    (when, how, begin).prop_map(|((name, seconds, start, end, jitter), how, begin)| {
+    (when, how, begin).prop_map(|((name, (when, zone), start, end, jitter), how, begin)| {
         let (grace, coalesce, overlap, instances, timeout) = how;
-        Rule { name, seconds, start, end, jitter, grace, coalesce, overlap, instances, timeout, begin }
+        Rule { name, when, zone, start, end, jitter, grace, coalesce, overlap, instances, timeout, begin }
     })
 }
 
@@ -121,7 +161,8 @@ fn patch<T: Debug + Clone>(value: impl Strategy<Value = T>) -> impl Strategy<Val
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         patch(0..NAMES.len()).prop_map(Change::Name),
-        (1..6_u64).prop_map(Change::Seconds),
+        when().prop_map(Change::When),
+        (0..ZONES.len()).prop_map(Change::Zone),
         patch(0..60_i64).prop_map(Change::End),
         (0..3_u64).prop_map(Change::Jitter),
         (coalesce(), overlap_policy(), 1..4_u64).prop_map(|(one, other, n)| Change::Policy(one, other, n)),
@@ -146,6 +187,9 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(place, overlap)| Step::RunNow(place, overlap)),
         10 => pass.prop_map(|(budget, batch, seen, forbidden)| Step::Materialize { budget, batch, seen, forbidden }),
         1 => Just(Step::Realign),
+        2 => (place(), prop::option::of(-8..20_i8), -30..60_i64)
+            .prop_map(|(place, quarters, seconds)| Step::Leave(place, quarters, seconds)),
+        1 => prop::sample::select(vec![Zone::data_version(), "9999"]).prop_map(Step::Rezone),
         4 => (1..5_u32).prop_map(Step::Claim),
         6 => (any::<prop::sample::Index>(), answer).prop_map(|(job, answer)| Step::Answer(job.index(8), answer)),
         2 => Just(Step::Expire),
@@ -157,11 +201,12 @@ fn step() -> impl Strategy<Value = Step> {
 /// The rule as a schedule that may be added, where it makes one.
 fn valid(now: Timestamp, rule: &Rule) -> Option<ValidSchedule> {
     let at = |seconds: i64| Timestamp::from_micros(now.as_micros() + seconds * 1_000_000);
-    let new = NewSchedule::new("dummy", "echo", Interval::new(rule.seconds).unwrap());
+    let new = NewSchedule::new("dummy", "echo", rule.when.trigger()).timezone(ZONES[rule.zone]);
+    let most_jitter = if let When::Every(seconds) = rule.when { seconds - 1 } else { 2 };
     let new = NewSchedule {
         name: rule.name.map(|name| NAMES[name].to_owned()),
         workers: Workers::One("w1".to_owned()),
-        kwargs: Json::of(&serde_json::json!({ "seconds": rule.seconds })).unwrap(),
+        kwargs: Json::of(&serde_json::json!({ "zone": rule.zone })).unwrap(),
         timeout: rule.timeout,
         start_at: rule.start.map(at),
         end_at: rule.end.map(at),
@@ -169,7 +214,7 @@ fn valid(now: Timestamp, rule: &Rule) -> Option<ValidSchedule> {
         overlap_policy: rule.overlap,
         max_instances: rule.instances,
         misfire_grace_seconds: rule.grace,
-        jitter_seconds: rule.jitter.min(rule.seconds - 1),
+        jitter_seconds: rule.jitter.min(most_jitter),
         begin: rule.begin,
         ..new
     };
@@ -185,11 +230,8 @@ fn patch_of(now: Timestamp, change: &Change) -> SchedulePatch {
     };
     match change {
         Change::Name(name) => SchedulePatch { name: named(name), ..none },
-        Change::Seconds(seconds) => SchedulePatch {
-            trigger: Some(Interval::new(*seconds).unwrap().into()),
-            jitter_seconds: Patch::Clear,
-            ..none
-        },
+        Change::When(when) => SchedulePatch { trigger: Some(when.trigger()), jitter_seconds: Patch::Clear, ..none },
+        Change::Zone(zone) => SchedulePatch { timezone: Patch::Set(ZONES[*zone].to_owned()), ..none },
         Change::End(Patch::Set(seconds)) => {
             let end_at = Timestamp::from_micros(now.as_micros() + seconds * 1_000_000);
             SchedulePatch { end_at: Patch::Set(end_at), ..none }
@@ -267,7 +309,7 @@ impl<S: Store + ScheduleStore> Side<S> {
         let store = &self.store;
         let of = |place: &usize| added.get(*place % added.len().max(1));
         match step {
-            Step::Clock(_) | Step::Add(_) => String::new(),
+            Step::Clock(_) | Step::Add(_) | Step::Leave(..) => String::new(),
             Step::Materialize { budget, batch, seen, forbidden } => {
                 let seen: Vec<ScheduleId> = seen.iter().filter_map(|place| of(place).cloned()).collect();
                 let forbidden_tasks = if *forbidden { vec!["dummy:echo".to_owned()] } else { Vec::new() };
@@ -276,6 +318,7 @@ impl<S: Store + ScheduleStore> Side<S> {
                 self.told(store.schedule_materialize_due(request).await)
             }
             Step::Realign => self.told(store.schedule_realign(now).await),
+            Step::Rezone(data) => self.told(store.schedule_rezone(data).await),
             Step::Claim(limit) => self.told(store.job_claim(Claim::new(now, &Scope::All, *limit)).await),
             Step::Expire => self.told(store.job_expire_due(now, &Scope::All, Overdue::All).await),
             Step::Recover => self.told(store.job_recover(now, &Scope::All).await),
@@ -338,6 +381,18 @@ impl<S: Store + ScheduleStore> Side<S> {
     }
 }
 
+/// What another release has left of a schedule by the clocks of a zone. None: it is none, or it has no next occurrence.
+fn left(now: Timestamp, schedule: &Schedule, quarters: Option<i8>, seconds: i64) -> Option<LeftCursor> {
+    schedule.next.filter(|_| schedule.trigger.is_zone_bound() && schedule.deleted_at.is_none())?;
+    let next = Timestamp::from_micros(now.floor_second().as_micros() + seconds * 1_000_000);
+    Some(LeftCursor {
+        zone_data: quarters.map(|_| "2020a".to_owned()),
+        zone_offset: quarters.map(|quarters| i32::from(quarters) * 900),
+        next: schedule.upcoming(next),
+        decided_until: schedule.decided_until,
+    })
+}
+
 /// The place of the schedule that a step is about.
 fn managed_place(step: &Step) -> Option<usize> {
     match step {
@@ -351,7 +406,7 @@ async fn check(steps: &[Step]) {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions { durability: Durability::Normal, ..StoreOptions::default() };
     let path = folder.path().join("jobs.db");
-    let mut sqlite = Side::new(SqliteStore::open(path, &options).await.unwrap());
+    let mut sqlite = Side::new(SqliteStore::open(path.clone(), &options).await.unwrap());
     let mut memory = Side::new(MemoryStore::new());
     let (mut now, mut added) = (START, Vec::new());
     for (number, step) in steps.iter().enumerate() {
@@ -364,6 +419,15 @@ async fn check(steps: &[Step]) {
             let ((schedule, one), (_, other)) = (sqlite.add(&valid).await, memory.add(&valid).await);
             assert_eq!(one, other, "step {number}: {step:?}");
             added.extend(schedule.map(|schedule| schedule.uuid));
+        }
+        if let Step::Leave(place, quarters, seconds) = step
+            && let Some(id) = added.get(*place % added.len().max(1))
+        {
+            let found = sqlite.store.schedule_find(&id.clone().into()).await.unwrap().unwrap().schedule;
+            if let Some(cursor) = left(now, &found, *quarters, *seconds) {
+                common::leave(&path, id, cursor.clone()).await;
+                memory.store.schedule_leave(id, cursor);
+            }
         }
         let one = sqlite.carry_out(now, step, &added).await;
         let other = memory.carry_out(now, step, &added).await;

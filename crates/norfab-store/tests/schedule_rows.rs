@@ -85,6 +85,7 @@ const NONSENSE: &[(&str, &str)] = &[
     ("next_due_at = next_due_at * 1000", "its next_due_at is no date of this calendar"),
     ("next_due_at = 9e999", "its next_due_at is no "),
     ("decided_until = 'once'", "its decided_until is no number of seconds"),
+    ("decided_at = 'once'", "its decided_at is no number of seconds"),
     ("created_at = 'once'", "its created_at is no number of seconds"),
     ("deleted_at = 'once'", "its deleted_at"),
     ("deleted_at = 5.0", "its deleted_at is given while it is ACTIVE"),
@@ -108,6 +109,65 @@ async fn what_cannot_be_read_or_used_is_switched_off() {
     for (edit, reason) in NONSENSE.iter().chain(UNUSABLE) {
         check(edit, reason).await;
     }
+}
+
+/// Rules that are none, as another hand may have written them, and what is said of each.
+const BROKEN: &[(&str, &str, &str)] = &[
+    ("cron", r#"{"expression":""}"#, "has 0 fields"),
+    ("cron", r#"{"expression":"* * * *"}"#, "has 4 fields"),
+    ("cron", r#"{"expression":"0 * * * * *"}"#, "has 6 fields"),
+    ("cron", r#"{"expression":"* * * * *","seconds":true}"#, "has 5 fields"),
+    ("cron", r#"{"expression":"60 * * * *"}"#, "the minute field \"60\""),
+    ("cron", r#"{"expression":"0 24 * * *"}"#, "the hour field \"24\""),
+    ("cron", r#"{"expression":"0 0 32 * *"}"#, "the day of month field \"32\""),
+    ("cron", r#"{"expression":"0 0 * 13 *"}"#, "the month field \"13\""),
+    ("cron", r#"{"expression":"0 0 * * 8"}"#, "the day of week field \"8\""),
+    (
+        "cron",
+        r#"{"expression":"5-1 * * * *"}"#,
+        "the minute field \"5-1\" of the cron expression is wrong: the range runs",
+    ),
+    ("cron", r#"{"expression":"*/0 * * * *"}"#, "step cannot be zero"),
+    ("cron", r#"{"expression":"0-100000000 * * * *"}"#, "the number is far too large"),
+    ("cron", r#"{"expression":"0 0 31 4,6,9,11 *"}"#, "never fires"),
+    ("cron", r#"{"expression":7}"#, "expression of the cron trigger must be a text"),
+    ("cron", r#"{"expression":"* * * * *","seconds":1}"#, "seconds of the cron trigger must be true or false"),
+    ("cron", r#"{"expression":"* * * * *","zone":"UTC"}"#, "the key \"zone\" of the cron trigger is unknown"),
+    ("cron", r#"{"expression":"* * * * *","version":2}"#, "version 2 of the cron trigger is unknown"),
+    ("cron", "[]", "is not a trigger"),
+    ("calendar", r#"{"unit":"day","at":"3 am"}"#, "at of the calendar trigger"),
+    ("calendar", r#"{"unit":"year","at":"03:00"}"#, "unit of the calendar trigger"),
+    ("calendar", r#"{"unit":"day","at":"03:00","every":0}"#, "a calendar interval must be of 1 to"),
+    ("calendar", r#"{"unit":"week","at":"03:00","weekdays":[]}"#, "weekdays of the calendar trigger"),
+    ("calendar", r#"{"unit":"month","at":"03:00","day":32}"#, "day of the calendar trigger"),
+];
+
+/// Each with its reason in one pass, and the one beside them runs.
+#[tokio::test]
+async fn broken_rules_are_switched_off_and_no_other_is() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let long = format!(r#"{{"expression":"{}"}}"#, "*".repeat(1_000_000));
+    let long = ("cron", long.as_str(), "the cron expression has 1000000 bytes, more than the limit of 1000");
+    let broken: Vec<_> = BROKEN.iter().copied().chain([long]).collect();
+    let ids = schedules(&store, START, broken.len() + 1, 60).await;
+    for (row, (kind, config, _)) in (1..).zip(&broken) {
+        let edit = format!("trigger_type = '{kind}', trigger_config = '{config}'");
+        database.execute(&format!("UPDATE job_schedules SET {edit} WHERE rowid = {row}")).await;
+    }
+    let outcome = pass(&store, 60).await.unwrap();
+    assert_eq!(outcome.created.len(), 1);
+    assert_eq!(outcome.created[0].schedule_id.as_ref(), ids.last().map(|last| &last.uuid));
+    let reasons: Vec<_> = outcome.quarantined.iter().map(|quarantined| quarantined.reason.as_str()).collect();
+    assert_eq!(reasons.len(), broken.len());
+    for ((_, config, part), reason) in broken.iter().zip(reasons) {
+        assert!(reason.contains(part) && reason.chars().count() <= 500, "{config:.100}: {reason}");
+    }
+    assert_eq!(
+        database.value("count(*)", "FROM job_schedules WHERE state = 'DISABLED'").await,
+        broken.len().to_string()
+    );
+    assert_eq!(pass(&store, 120).await.unwrap().quarantined, [], "they come up no more");
 }
 
 /// The third of three schedules is edited like this. Whether a pass has come upon it or not, it is shown for what it is,

@@ -5,6 +5,7 @@ mod common;
 
 mod adoption;
 mod audit;
+mod clocks;
 mod delayed;
 mod faults;
 mod immediate;

@@ -190,11 +190,13 @@ pub trait ScheduleStore: Send + Sync + 'static {
 
     /// Brings ACTIVE and PAUSED schedules that run by the clocks of a zone to the zone data of this process, see
     /// [`Schedule::rezoned`], when their cursor was computed by another release of it than `zone_data`, which is
-    /// [`Zone::data_version`](crate::Zone::data_version); for a start. Jobs that were made stay as they are, rows that
-    /// cannot be read are left alone. Returns those whose cursor has moved.
+    /// [`Zone::data_version`](crate::Zone::data_version); for a start, and when another process has changed something.
+    /// Jobs that were made stay as they are, rows that cannot be read are left alone. Returns those whose cursor has moved.
     ///
     /// For this a store keeps beside each cursor, whenever it is computed, the release of the zone data and the offset
-    /// that the zone has at the occurrence.
+    /// that the zone has at the occurrence. Every other function here, whether it reads or writes, goes by the cursor as it
+    /// is by this process's data too: a call that comes before this one must not compute a cursor from one that means
+    /// another instant here.
     fn schedule_rezone(&self, zone_data: &str) -> impl Future<Output = Result<Vec<Rezoned>, ScheduleError>> + Send;
 
     /// The earliest `next_due_at` of an ACTIVE schedule: when a pass has to look next.

@@ -120,9 +120,9 @@ impl Schedule {
             limits.check_rules(NewSchedule::of(self))?;
         }
         let after = self.turning_point(now);
-        let (next, decided_until) = (self.first_after(after), self.decided_until.max(after));
+        let next = self.first_after(after);
         let state = if next.is_some() { ScheduleState::Active } else { ScheduleState::Completed };
-        let resumed = Self { next, state, decided_until, last_error: None, ..self.touched(now) };
+        let resumed = Self { next, state, last_error: None, ..self.touched(now).decided(after) };
         Ok(resumed.changed(self.occurrences_until(after)))
     }
 
@@ -149,7 +149,7 @@ impl Schedule {
             schedule.anchor_at = anchor(schedule.start_at, schedule.created_at);
             let after = self.turning_point(now);
             schedule.next = Some(limits.check_timing(after, &schedule)?);
-            schedule.decided_until = self.decided_until.max(after);
+            schedule = schedule.decided(after);
             passed_over = self.occurrences_until(after);
             if schedule.state == ScheduleState::Completed {
                 schedule.state = ScheduleState::Active;
@@ -219,9 +219,10 @@ impl Schedule {
     }
 
     /// Where its cursor belongs when it stands wrong: at a start, and when the clock went back. An ACTIVE schedule
-    /// whose next occurrence lies beyond the first one after `now` gets that one, so that a clock that was ahead for
-    /// a while causes no silence; one whose due time is not that of its occurrence gets it. None: it stands right. What was
-    /// decided a moment after `now` was read, by a call of another task or process, is no clock that was ahead.
+    /// whose next occurrence lies beyond the first one after `now` and after what is decided gets that one, so that a
+    /// clock that was ahead for a while causes no silence; one whose due time is not that of its occurrence gets it. None:
+    /// it stands right. What was decided a moment after `now` was read, by a call of another task or process, is no clock
+    /// that was ahead.
     #[must_use]
     pub fn realigned(&self, now: Timestamp) -> Option<Upcoming> {
         let next = self.next.filter(|_| self.state == ScheduleState::Active)?;
@@ -234,7 +235,7 @@ impl Schedule {
     /// waited for its turn while that was decided. When `now` lies further back the clock was set back, and what is
     /// decided would keep the schedule silent.
     fn turning_point(&self, now: Timestamp) -> Timestamp {
-        if self.decided_until.since(now) <= LONGEST_WAIT { now.max(self.decided_until) } else { now }
+        if self.decided_at.since(now) <= LONGEST_WAIT { now.max(self.decided_until) } else { now }
     }
 
     /// How many occurrences there are from the cursor up to an instant, it included: what a call passes over that moves

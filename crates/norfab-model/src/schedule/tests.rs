@@ -39,7 +39,7 @@ fn a_row_has_the_names_of_its_columns() {
         "timeout": 600, "trigger_type": "interval", "trigger_config": {"seconds": 300, "mode": "fixed_rate"},
         "timezone": "europe/berlin", "start_at": null, "end_at": null, "anchor_at": "2026-11-30T12:00:00Z",
         "jitter_seconds": 0, "next_run_at": "2026-11-30T12:05:00Z", "next_due_at": "2026-11-30T12:05:00Z",
-        "decided_until": "2026-11-30T12:00:00Z", "last_run_at": null, "state": "ACTIVE", "coalesce": "latest", "misfire_grace_seconds": 60,
+        "decided_until": "2026-11-30T12:00:00Z", "decided_at": "2026-11-30T12:00:00Z", "last_run_at": null, "state": "ACTIVE", "coalesce": "latest", "misfire_grace_seconds": 60,
         "overlap_policy": "FORBID", "max_instances": 1, "created_at": "2026-11-30T12:00:00Z",
         "updated_at": "2026-11-30T12:00:00Z", "deleted_at": null, "revision": 1, "total_runs": 0, "failed_runs": 0,
         "missed_runs": 0, "overlap_skips": 0, "coalesced_runs": 0, "passed_over": 0, "last_error": null,

@@ -63,6 +63,7 @@ impl Rules {
             jitter_seconds: self.jitter_seconds,
             next: None,
             decided_until: now,
+            decided_at: now,
             last_run_at: None,
             state,
             coalesce: self.coalesce,

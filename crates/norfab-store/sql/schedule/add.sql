@@ -1,8 +1,8 @@
 -- Adds schedules (?1, their payloads cut out of ?2).
 INSERT INTO job_schedules (
     uuid, name, service, task, args, kwargs, workers, timeout, trigger_type, trigger_config, timezone, start_at, end_at,
-    anchor_at, jitter_seconds, next_run_at, next_due_at, decided_until, zone_data, zone_offset, state,
-    "coalesce", misfire_grace_seconds, overlap_policy, max_instances, created_at, updated_at, revision
+    anchor_at, jitter_seconds, next_run_at, next_due_at, decided_until, decided_at, zone_data, zone_offset,
+    state, "coalesce", misfire_grace_seconds, overlap_policy, max_instances, created_at, updated_at, revision
 )
 SELECT
     new.value ->> 'uuid',
@@ -23,6 +23,7 @@ SELECT
     (new.value ->> 'next_run_at') / 1000000.0,
     (new.value ->> 'next_due_at') / 1000000.0,
     (new.value ->> 'decided_until') / 1000000.0,
+    (new.value ->> 'decided_at') / 1000000.0,
     new.value ->> 'zone_data',
     new.value ->> 'zone_offset',
     new.value ->> 'state',

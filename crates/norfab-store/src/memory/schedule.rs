@@ -10,11 +10,13 @@ use norfab_model::{
 
 use super::MemoryStore;
 use super::data::{Data, Inserted};
-use crate::by_zone::{ByZone, rezone};
+use crate::by_zone::{ByZone, told};
+use crate::conformance::LeftCursor;
 use crate::materialize::{Batch, Due, PlannedRow, Settled};
 
 #[derive(Debug)]
 pub(super) struct ScheduleRow {
+    /// As it was written; see [`current`](Self::current).
     pub(super) schedule: Schedule,
     args: Json,
     kwargs: Json,
@@ -22,6 +24,11 @@ pub(super) struct ScheduleRow {
 }
 
 impl ScheduleRow {
+    /// By the zone data of this process.
+    fn current(&self) -> Schedule {
+        self.by_zone.current(&self.schedule)
+    }
+
     /// Becomes what a call or a pass has made of it.
     fn put(&mut self, after: Schedule) {
         if ByZone::is_new(&self.schedule, &after) {
@@ -30,10 +37,10 @@ impl ScheduleRow {
         self.schedule = after;
     }
 
-    /// Whether its cursor hangs on its zone and was computed by other zone data.
+    /// Whether it runs, or may again, and its cursor was computed by other zone data.
     fn is_by_other_zones(&self, zone_data: &str) -> bool {
         let runs = matches!(self.schedule.state, ScheduleState::Active | ScheduleState::Paused);
-        runs && self.by_zone.zone_data.as_deref().is_some_and(|data| data != zone_data)
+        runs && self.by_zone.is_other(&self.schedule, zone_data)
     }
 }
 
@@ -54,8 +61,8 @@ impl Data {
         })
     }
 
-    fn view(&self, schedule: &Schedule) -> ScheduleView {
-        ScheduleView { schedule: schedule.clone(), active_jobs: self.active(&schedule.uuid).count() as u64 }
+    fn view(&self, row: &ScheduleRow) -> ScheduleView {
+        ScheduleView { schedule: row.current(), active_jobs: self.active(&row.schedule.uuid).count() as u64 }
     }
 
     /// The unfinished jobs of a schedule, the oldest first.
@@ -70,9 +77,9 @@ impl Data {
     /// Refuses a schedule whose name another one has.
     fn refuse_taken_name(&self, schedule: &Schedule) -> Result<(), ScheduleError> {
         let Some(name) = &schedule.name else { return Ok(()) };
-        let mut others = self.schedules.values().map(|row| &row.schedule).filter(|other| other.uuid != schedule.uuid);
-        match others.find(|other| has_name(other, name)) {
-            Some(existing) => Err(ScheduleError::NameTaken { existing: Box::new(existing.clone()) }),
+        let mut others = self.schedules.values().filter(|other| other.schedule.uuid != schedule.uuid);
+        match others.find(|other| has_name(&other.schedule, name)) {
+            Some(existing) => Err(ScheduleError::NameTaken { existing: Box::new(existing.current()) }),
             None => Ok(()),
         }
     }
@@ -84,7 +91,7 @@ impl Data {
         call: impl FnOnce(&Schedule) -> Result<Managed, ScheduleError>,
     ) -> Result<Managed, ScheduleError> {
         let row = self.schedule_mut(id)?;
-        let managed = call(&row.schedule)?;
+        let managed = call(&row.current())?;
         if managed.effect == Effect::Changed {
             row.put(managed.schedule.clone());
             self.touched = true;
@@ -121,9 +128,10 @@ impl Data {
         let more = numbers.len() > request.batch as usize;
         numbers.truncate(request.batch as usize);
         let due = numbers.into_iter().filter_map(|number| {
-            let schedule = self.schedules.get(&number)?.schedule.clone();
+            let row = self.schedules.get(&number)?;
+            let (stored, schedule) = (row.schedule.clone(), row.current());
             let unfinished = self.active(&schedule.uuid).count() as u64;
-            Some(Due { number, schedule, unfinished })
+            Some(Due { number, stored, schedule, unfinished })
         });
         let batch = Batch::decide(request, due.collect());
         let jobs = batch.jobs();
@@ -156,15 +164,26 @@ impl Data {
         let behind = filter.cursor.map_or(i64::MIN, |ScheduleCursor(number)| number);
         let page = filter.page_size() as usize;
         let found = self.schedules.iter().filter(|(number, row)| **number > behind && matches(filter, &row.schedule));
-        let mut found: Vec<(i64, &Schedule)> =
-            found.take(page + 1).map(|(number, row)| (*number, &row.schedule)).collect();
+        let mut found: Vec<(i64, &ScheduleRow)> = found.take(page + 1).map(|(number, row)| (*number, row)).collect();
         let more = found.len() > page;
         found.truncate(page);
         SchedulePage {
             next: found.last().filter(|_| more).map(|(number, _)| ScheduleCursor(*number)),
-            schedules: found.into_iter().map(|(_, schedule)| self.view(schedule)).collect(),
+            schedules: found.into_iter().map(|(_, row)| self.view(row)).collect(),
             unreadable: Vec::new(),
         }
+    }
+}
+
+impl MemoryStore {
+    /// Makes the cursor of a schedule what a release of the program with other zone data has left, for
+    /// [`conformance`](crate::conformance): in memory there is no other release. Without such a schedule nothing happens.
+    pub fn schedule_leave(&self, id: &ScheduleId, cursor: LeftCursor) {
+        let mut data = self.read();
+        let Ok(row) = data.schedule_mut(id) else { return };
+        let LeftCursor { zone_data, zone_offset, next, decided_until } = cursor;
+        row.by_zone = ByZone { zone_data, zone_offset };
+        row.schedule = Schedule { next: Some(next), decided_until, decided_at: decided_until, ..row.schedule.clone() };
     }
 }
 
@@ -198,13 +217,13 @@ impl ScheduleStore for MemoryStore {
 
     async fn schedule_find(&self, key: &ScheduleKey) -> Result<Option<ScheduleView>, ScheduleError> {
         let data = self.read();
-        Ok(data.schedule_by(key).map(|row| data.view(&row.schedule)))
+        Ok(data.schedule_by(key).map(|row| data.view(row)))
     }
 
     async fn schedule_detail(&self, key: &ScheduleKey) -> Result<Option<ScheduleDetail>, ScheduleError> {
         let data = self.read();
         Ok(data.schedule_by(key).map(|row| ScheduleDetail {
-            view: data.view(&row.schedule),
+            view: data.view(row),
             args: row.args.clone(),
             kwargs: row.kwargs.clone(),
         }))
@@ -235,7 +254,7 @@ impl ScheduleStore for MemoryStore {
         limits: &Limits,
     ) -> Result<Managed, ScheduleError> {
         let mut data = self.write();
-        let updated = data.schedule_mut(id)?.schedule.update(now, patch.clone(), limits)?;
+        let updated = data.schedule_mut(id)?.current().update(now, patch.clone(), limits)?;
         data.refuse_taken_name(&updated.managed.schedule)?;
         let row = data.schedule_mut(id)?;
         row.put(updated.managed.schedule.clone());
@@ -264,7 +283,7 @@ impl ScheduleStore for MemoryStore {
         let active: Vec<ActiveJob> = data.active(id).collect();
         let row = data.schedule_mut(id)?;
         let most = row.schedule.max_instances as usize;
-        let run = row.schedule.run_now(now, active.get(..most).unwrap_or(&active), overlap, limits)?;
+        let run = row.current().run_now(now, active.get(..most).unwrap_or(&active), overlap, limits)?;
         row.put(run.schedule.clone());
         let (args, kwargs) = (row.args.clone(), row.kwargs.clone());
         data.insert(run.job.clone(), args, kwargs);
@@ -280,8 +299,9 @@ impl ScheduleStore for MemoryStore {
         let mut realigned = Vec::new();
         for number in data.active_schedules(|due| due > now) {
             let Some(row) = data.schedules.get_mut(&number) else { continue };
-            let (Some(from), Some(to)) = (row.schedule.next, row.schedule.realigned(now)) else { continue };
-            row.put(Schedule { next: Some(to), ..row.schedule.clone() });
+            let current = row.current();
+            let (Some(from), Some(to)) = (current.next, current.realigned(now)) else { continue };
+            row.put(Schedule { next: Some(to), ..current });
             let schedule = &row.schedule;
             realigned.push(Realigned { schedule: schedule.uuid.clone(), name: schedule.name.clone(), from, to });
         }
@@ -291,16 +311,16 @@ impl ScheduleStore for MemoryStore {
 
     async fn schedule_rezone(&self, zone_data: &str) -> Result<Vec<Rezoned>, ScheduleError> {
         let mut data = self.write();
-        let (mut told, mut touched) = (Vec::new(), false);
+        let (mut moved, mut touched) = (Vec::new(), false);
         for row in data.schedules.values_mut().filter(|row| row.is_by_other_zones(zone_data)) {
-            let (after, moved) = rezone(&row.schedule, row.by_zone.zone_offset);
+            let after = row.by_zone.rezoned(&row.schedule);
+            moved.extend(told(&row.schedule, &after));
             row.by_zone = ByZone::of(&after);
             row.schedule = after;
-            told.extend(moved);
             touched = true;
         }
         data.touched |= touched;
-        Ok(told)
+        Ok(moved)
     }
 
     async fn schedule_next_due(&self) -> Result<Option<Timestamp>, ScheduleError> {

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use norfab_model::{Cron, JobId, Json, Limits, NewJob, NewSchedule, ScheduleStore, Zone};
+use norfab_model::{JobId, Json, Limits, NewJob};
 use proptest::prelude::*;
 
 use norfab_model::Results;
 
 use super::data::Row;
 use super::*;
-use crate::by_zone::ByZone;
 use crate::conformance::pass_ends;
 
 const START: Timestamp = Timestamp::from_seconds(1_795_996_800);
@@ -77,24 +76,4 @@ proptest! {
             }
         });
     }
-}
-
-/// 03:00 of 2 July ran at 00:00Z by older zone data; today's puts it at 01:00Z, which is still to come.
-#[tokio::test]
-async fn other_zone_data_keeps_the_time_of_day_and_runs_nothing_twice() {
-    let instant = |text| Timestamp::parse(text).unwrap();
-    let new = NewSchedule::new("dummy", "echo", Cron::new("0 3 * * *").unwrap()).timezone("Europe/Berlin");
-    let valid = Limits::default().check_schedule(instant("2027-07-01T12:00:00Z"), new).unwrap();
-    let store = MemoryStore::new();
-    let schedule = store.schedule_add(&valid).await.unwrap();
-    for row in store.read().schedules.values_mut() {
-        row.schedule.next = Some(schedule.upcoming(instant("2027-07-03T00:00:00Z")));
-        row.schedule.decided_until = instant("2027-07-02T00:00:00Z");
-        row.by_zone = ByZone { zone_data: Some("2020a".to_owned()), zone_offset: Some(10_800) };
-    }
-    let moved = store.schedule_rezone(Zone::data_version()).await.unwrap();
-    assert_eq!(moved[0].to, Some(schedule.upcoming(instant("2027-07-03T01:00:00Z"))));
-    let found = store.schedule_find(&schedule.uuid.into()).await.unwrap().unwrap().schedule;
-    assert_eq!((found.next, found.decided_until), (moved[0].to, instant("2027-07-02T01:00:00Z")));
-    assert_eq!(store.schedule_rezone(Zone::data_version()).await.unwrap(), []);
 }

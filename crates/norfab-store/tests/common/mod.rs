@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use norfab_model::{
-    Interval, Job, JobId, Limits, NewJob, NewSchedule, Schedule, ScheduleStore, Store, Timestamp, Workers,
+    Interval, Job, JobId, Limits, NewJob, NewSchedule, Schedule, ScheduleId, ScheduleStore, Store, Timestamp, Workers,
 };
+use norfab_store::conformance::LeftCursor;
 use norfab_store::{SqliteStore, StoreOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -127,6 +128,28 @@ impl Database {
     pub(crate) async fn schema(&self) -> Vec<Vec<String>> {
         self.rows(&["type", "name", "sql"], "FROM sqlite_master ORDER BY type, name").await
     }
+}
+
+/// Makes the cursor of a schedule what a release with other zone data has left, in the database at a path.
+pub(crate) async fn leave(path: &Path, schedule: &ScheduleId, cursor: LeftCursor) {
+    let LeftCursor { zone_data, zone_offset, next, decided_until } = cursor;
+    let mut connection = SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(path)).await.unwrap();
+    let left = sqlx::query(
+        "UPDATE job_schedules
+        SET zone_data = ?2, zone_offset = ?3, next_run_at = ?4, next_due_at = ?5, decided_until = ?6, decided_at = NULL
+        WHERE uuid = ?1",
+    )
+    .bind(schedule.as_str())
+    .bind(zone_data)
+    .bind(zone_offset)
+    .bind(next.occurrence.as_seconds_f64())
+    .bind(next.due.as_seconds_f64())
+    .bind(decided_until.as_seconds_f64())
+    .execute(&mut connection)
+    .await
+    .unwrap();
+    assert_eq!(left.rows_affected(), 1);
+    connection.close().await.unwrap();
 }
 
 pub(crate) fn fixture(name: &str) -> PathBuf {

@@ -141,6 +141,32 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Through every kind of clock change: the instants of a preview, each once, and no others.
+    #[test]
+    fn what_a_preview_shows_is_what_runs(
+        (case, change) in (0..CASES.len(), 0..CHANGES.len()),
+        jitter in prop_oneof![Just(0), 1..7200_u64],
+        pauses in prop::collection::vec(1..20_000_u32, 5..60),
+    ) {
+        let (case, (zone, start)) = (&CASES[case], CHANGES[change]);
+        let begun = Timestamp::parse(start).expect("time");
+        let new = NewSchedule::new("nornir", "cli", (case.trigger)()).timezone(zone).jitter(jitter);
+        let fresh = saved_at(begun, allow(1000)(new.coalesce(Coalesce::All)));
+        let (mut running, mut now, mut ran) = (fresh.clone(), begun, Vec::new());
+        for pause in pauses {
+            now = now.plus_seconds(pause);
+            let plan = plan_due(&running, now, 0, 1000);
+            ran.extend(plan.create.iter().map(|job| Upcoming { occurrence: job.occurrence, due: job.due }));
+            running = plan.settle(&running, now, &HashSet::new());
+        }
+        let shown: Vec<_> = fresh.preview(begun).take_while(|up| up.due <= now).collect();
+        prop_assert_eq!(ran, shown);
+    }
+}
+
 /// Ten years of missed seconds, through twenty clock changes: counted, never walked.
 #[test]
 fn an_outage_of_ten_years() {

@@ -282,8 +282,14 @@ fn keep_clear_and_set() {
     let cleared = update(clear);
     assert_eq!((cleared.args, cleared.kwargs), (Some(Json::empty_array()), Some(Json::empty_object())));
     let plain = saved(every("1h"));
-    let plain =
-        Schedule { uuid: schedule.uuid.clone(), revision: 2, updated_at: noon(1), decided_until: noon(1), ..plain };
+    let plain = Schedule {
+        uuid: schedule.uuid.clone(),
+        revision: 2,
+        updated_at: noon(1),
+        decided_until: noon(1),
+        decided_at: noon(1),
+        ..plain
+    };
     assert_eq!(cleared.managed.schedule, plain);
 
     let set = update(SchedulePatch {

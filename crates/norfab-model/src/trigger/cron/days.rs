@@ -128,6 +128,8 @@ impl Days {
 
     /// The days of a month.
     fn in_month(&self, month: i64) -> u64 {
+        #[cfg(test)]
+        super::tests::count_month();
         if self.months >> month_of_year(month) & 1 == 0 {
             return 0;
         }

@@ -111,6 +111,8 @@ impl Field {
     }
 
     fn plain_entry(self, entry: &str) -> Result<String, &'static str> {
+        #[cfg(test)]
+        super::tests::count_entry();
         let (base, step) = match entry.split_once('/') {
             Some((base, step)) => (base, Some(step)),
             None => (entry, None),

@@ -1,5 +1,6 @@
 //! The dialect line by line: what each expression means, and what is refused.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use croner::{Cron as Other, Weekday};
@@ -21,11 +22,33 @@ fn same(one: &str, other: &str) {
     }
 }
 
+thread_local! {
+    static MONTHS: Cell<usize> = const { Cell::new(0) };
+    static ENTRIES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The days of a month were looked up.
+pub(super) fn count_month() {
+    MONTHS.set(MONTHS.get() + 1);
+}
+
+/// An entry of a field's list was read.
+pub(super) fn count_entry() {
+    ENTRIES.set(ENTRIES.get() + 1);
+}
+
+/// What is refused is not walked: no month is looked at, and no more entries are read than are written there. One entry is
+/// read in one go, and of a range only the values of its field are set, at most 60: numbers that are none of the field are
+/// refused before.
 #[track_caller]
 fn refuses(text: &str, part: &str) {
+    MONTHS.set(0);
+    ENTRIES.set(0);
     let error = Cron::new(text).expect_err(text).to_string();
     assert!(error.contains(part), "{text}: {error}");
     assert!(error.chars().count() < 800, "{error}");
+    let written = if text.len() > Cron::MAX_BYTES { 0 } else { text.split([' ', '\t', '\n', ',']).count() };
+    assert!((MONTHS.get(), ENTRIES.get() <= written) == (0, true), "{text}: {} entries", ENTRIES.get());
 }
 
 #[test]
@@ -79,6 +102,10 @@ fn refused_shapes() {
     refuses("0 0 @daily * *", "the day of month field \"@daily\"");
     refuses(&"*".repeat(1_000_000), "has 1000000 bytes, more than the limit of 1000");
     refuses(&"1,".repeat(499), "has 1 fields");
+    refuses(&"* ".repeat(500), "has 500 fields");
+    // The length comes before everything else: not even its fields are counted.
+    refuses(&"0-99999999,".repeat(100_000), "has 1100000 bytes, more than the limit of 1000");
+    refuses(&format!("{}0 3 * * *", " ".repeat(Cron::MAX_BYTES)), "has 1009 bytes");
     refuses("\u{0} \u{7f} * * é", "the minute field \"\u{fffd}\"");
 }
 
@@ -101,6 +128,10 @@ fn refused_fields() {
     refuses("1-5/0 * * * *", "step cannot be zero");
     refuses("0-100000000 * * * *", "the number is far too large");
     refuses("100000000 * * * *", "the number is far too large");
+    refuses("0-65535 * * * *", "the number is far too large");
+    refuses("0-65535/1 * * * *", "the number is far too large");
+    refuses("* * 1-100000000 * *", "the day of month field \"1-100000000\"");
+    refuses("* * * * sun-100000000", "the day of week field \"sun-100000000\"");
     refuses("*/99999999999999999999 * * * *", "the number is far too large");
     refuses("*,5 * * * *", "* stands alone, or before a step as in */5");
     refuses("*,* * * * *", "* stands alone");

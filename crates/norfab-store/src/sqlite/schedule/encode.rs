@@ -35,6 +35,7 @@ pub(super) struct RuleRow {
     next_run_at: Option<i64>,
     next_due_at: Option<i64>,
     decided_until: i64,
+    decided_at: i64,
     #[serde(flatten)]
     by_zone: ByZone,
     state: &'static str,
@@ -74,6 +75,7 @@ impl RuleRow {
             next_run_at: micros(schedule.next.map(|next| next.occurrence)),
             next_due_at: micros(schedule.next.map(|next| next.due)),
             decided_until: schedule.decided_until.as_micros(),
+            decided_at: schedule.decided_at.as_micros(),
             by_zone: ByZone::of(schedule),
             state: schedule.state.as_str(),
             coalesce: schedule.coalesce.as_str(),
@@ -90,7 +92,7 @@ impl RuleRow {
         })
     }
 
-    /// The schedule with this number, which was `before` and is to be `after`.
+    /// The schedule with this number, which stands there as `before` and is to be `after`.
     pub(super) fn changed(number: i64, before: &Schedule, after: &Schedule) -> Result<Self, EncodeError> {
         Ok(Self {
             row: Some(number),
@@ -124,6 +126,7 @@ pub(super) struct ChangeRow {
     next_run_at: Option<i64>,
     next_due_at: Option<i64>,
     decided_until: i64,
+    decided_at: i64,
     /// Whether the cursor was computed by this release's zone data just now.
     by_this_data: bool,
     #[serde(flatten)]
@@ -140,7 +143,7 @@ pub(super) struct ChangeRow {
 }
 
 impl ChangeRow {
-    /// The schedule with this number, which was `before` and is to be `after`. Counters end where SQLite's numbers do.
+    /// The schedule with this number, which stands there as `before` and is to be `after`. Counters end where SQLite's numbers do.
     pub(super) fn new(number: i64, before: &Schedule, after: &Schedule) -> Self {
         Self {
             row: number,
@@ -151,6 +154,7 @@ impl ChangeRow {
             next_run_at: micros(after.next.map(|next| next.occurrence)),
             next_due_at: micros(after.next.map(|next| next.due)),
             decided_until: after.decided_until.as_micros(),
+            decided_at: after.decided_at.as_micros(),
             by_this_data: ByZone::is_new(before, after),
             by_zone: ByZone::of(after),
             last_run_at: micros(after.last_run_at),

@@ -46,15 +46,21 @@ async fn refuse_taken_name(
     }
 }
 
-/// A schedule as it was read for a call, and the number of its row.
-async fn read(
-    connection: &mut SqliteConnection,
-    id: &ScheduleId,
-    doing: &'static str,
-) -> Result<(i64, Schedule), ScheduleError> {
+/// A schedule as it was read for a call.
+struct Found {
+    /// The number of its row.
+    number: i64,
+    /// As it stands there.
+    stored: Schedule,
+    /// By the zone data of this process.
+    schedule: Schedule,
+}
+
+async fn read(connection: &mut SqliteConnection, id: &ScheduleId, doing: &'static str) -> Result<Found, ScheduleError> {
     let row = find::row_of(connection, id, doing).await?;
     let row = row.ok_or_else(|| ScheduleError::Unknown(ScheduleKey::Id(id.clone())))?;
-    Ok((row.row, row.schedule()?))
+    let (stored, schedule) = row.to_write()?;
+    Ok(Found { number: row.row, stored, schedule })
 }
 
 /// Carries out a call that leaves the rule as it is.
@@ -65,16 +71,16 @@ pub(super) async fn change(
     call: impl FnOnce(&Schedule) -> Result<Managed, ScheduleError>,
 ) -> Result<Managed, ScheduleError> {
     let mut tx = shared.write(doing).await?;
-    let (number, before) = read(&mut tx, id, doing).await?;
-    let managed = call(&before)?;
+    let Found { number, stored, schedule } = read(&mut tx, id, doing).await?;
+    let managed = call(&schedule)?;
     if managed.effect == Effect::Changed {
-        write(&mut tx, number, &before, &managed.schedule, doing).await?;
+        write(&mut tx, number, &stored, &managed.schedule, doing).await?;
         tx.commit().await.map_err(failed(doing))?;
     }
     Ok(managed)
 }
 
-/// Writes what a call made of a schedule whose rule stays.
+/// Writes what a call made of a schedule whose rule stays, and that stands there as `before`.
 pub(super) async fn write(
     connection: &mut SqliteConnection,
     number: i64,
@@ -96,12 +102,12 @@ pub(super) async fn schedule_update(
 ) -> Result<Managed, ScheduleError> {
     const DOING: &str = "update a schedule";
     let mut tx = shared.write(DOING).await?;
-    let (number, before) = read(&mut tx, id, DOING).await?;
-    let updated = before.update(now, patch.clone(), limits)?;
+    let Found { number, stored, schedule } = read(&mut tx, id, DOING).await?;
+    let updated = schedule.update(now, patch.clone(), limits)?;
     let managed = updated.managed;
     refuse_taken_name(&mut tx, &managed.schedule, DOING).await?;
     let mut blob = Vec::new();
-    let mut row = RuleRow::changed(number, &before, &managed.schedule).map_err(failed(DOING))?;
+    let mut row = RuleRow::changed(number, &stored, &managed.schedule).map_err(failed(DOING))?;
     if let Some(args) = &updated.args {
         row = row.args(args, shared.codec, &mut blob).map_err(failed(DOING))?;
     }
@@ -111,7 +117,7 @@ pub(super) async fn schedule_update(
     let row = encode::array(&[row]).map_err(failed(DOING))?;
     let written = sqlx::query_file!("sql/schedule/update.sql", row, blob).execute(&mut *tx).await;
     all_written(&written.map_err(failed(DOING))?, 1, DOING)?;
-    let ruled = Schedule { revision: managed.schedule.revision, ..before };
+    let ruled = Schedule { revision: managed.schedule.revision, ..stored };
     write(&mut tx, number, &ruled, &managed.schedule, DOING).await?;
     tx.commit().await.map_err(failed(DOING))?;
     Ok(managed)
@@ -126,16 +132,16 @@ pub(super) async fn schedule_run_now(
 ) -> Result<RunNow, ScheduleError> {
     const DOING: &str = "run a schedule";
     let mut tx = shared.write(DOING).await?;
-    let (number, before) = read(&mut tx, id, DOING).await?;
-    let active = active(&mut tx, &before, DOING).await?;
-    let run = before.run_now(now, &active, overlap, limits)?;
+    let Found { number, stored, schedule } = read(&mut tx, id, DOING).await?;
+    let active = active(&mut tx, &schedule, DOING).await?;
+    let run = schedule.run_now(now, &active, overlap, limits)?;
     let local = shared.local(now, &mut tx).await.map_err(failed(DOING))?;
     let row = encode::array(&[ScheduledRow::new(number, &run.job, &local)]).map_err(failed(DOING))?;
     let added = sqlx::query_file_scalar!("sql/schedule/add_jobs.sql", row).fetch_all(&mut *tx).await;
     if added.map_err(failed(DOING))?.len() != 1 {
         return Err(failed(DOING)(format!("its job {} is there already", run.job.uuid)));
     }
-    write(&mut tx, number, &before, &run.schedule, DOING).await?;
+    write(&mut tx, number, &stored, &run.schedule, DOING).await?;
     tx.commit().await.map_err(failed(DOING))?;
     Ok(run)
 }

@@ -74,9 +74,9 @@ async fn attempt(
 async fn load(connection: &mut SqliteConnection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unreadable>), StoreError> {
     let (mut due, mut unreadable) = (Vec::with_capacity(numbers.len()), Vec::new());
     for row in find::rows(connection, numbers, DOING).await? {
-        match row.schedule() {
-            Ok(schedule) if schedule.state == ScheduleState::Active => {
-                due.push(Due { number: row.row, schedule, unfinished: 0 });
+        match row.to_write() {
+            Ok((stored, schedule)) if stored.state == ScheduleState::Active => {
+                due.push(Due { number: row.row, stored, schedule, unfinished: 0 });
             }
             Ok(_) => {}
             Err(row) => unreadable.push(row),

@@ -27,11 +27,11 @@ pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<
     let (mut realigned, mut changes) = (Vec::new(), Vec::new());
     for row in find::rows(&mut tx, &ahead, DOING).await? {
         // Who cannot be read comes to light when it is due.
-        let Ok(before) = row.schedule() else { continue };
+        let Ok((stored, before)) = row.to_write() else { continue };
         let Some((from, to)) = moved(&before, now) else { continue };
-        let after = Schedule { next: Some(to), ..before.clone() };
-        changes.push(ChangeRow::new(row.row, &before, &after));
-        realigned.push(Realigned { schedule: before.uuid, name: before.name, from, to });
+        let after = Schedule { next: Some(to), ..before };
+        changes.push(ChangeRow::new(row.row, &stored, &after));
+        realigned.push(Realigned { schedule: stored.uuid, name: stored.name, from, to });
     }
     if changes.is_empty() {
         return Ok(Vec::new());

@@ -1,31 +1,28 @@
 //! Cursors that were computed by other zone data than this process has.
 
 use norfab_model::{Rezoned, StoreError};
+use sqlx::SqliteConnection;
 
 use super::encode::ChangeRow;
 use super::{all_written, find};
-use crate::by_zone::rezone;
-use crate::sqlite::row::Cell;
+use crate::by_zone::told;
 use crate::sqlite::{Shared, encode, storage};
 
+const DOING: &str = "bring schedules to other zone data";
+
 pub(super) async fn schedule_rezone(shared: &Shared, zone_data: &str) -> Result<Vec<Rezoned>, StoreError> {
-    const DOING: &str = "bring schedules to other zone data";
+    if by_others(&mut *shared.read(DOING).await?, zone_data).await?.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut tx = shared.write(DOING).await?;
-    let by_others = sqlx::query_file_scalar!("sql/schedule/by_other_zones.sql", zone_data)
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(storage(DOING))?;
-    let (mut told, mut changes) = (Vec::new(), Vec::new());
-    for row in find::rows(&mut tx, &by_others, DOING).await? {
+    let found = by_others(&mut tx, zone_data).await?;
+    let (mut moved, mut changes) = (Vec::new(), Vec::new());
+    for row in find::rows(&mut tx, &found, DOING).await? {
         // Who cannot be read comes to light when it is due.
-        let Ok(before) = row.schedule() else { continue };
-        let offset_then = match row.zone_offset {
-            Cell::Integer(seconds) => i32::try_from(seconds).ok(),
-            _ => None,
-        };
-        let (after, moved) = rezone(&before, offset_then);
-        changes.push(ChangeRow::rezoned(row.row, &before, &after));
-        told.extend(moved);
+        let Ok(stored) = row.stored() else { continue };
+        let after = row.by_zone().rezoned(&stored);
+        changes.push(ChangeRow::rezoned(row.row, &stored, &after));
+        moved.extend(told(&stored, &after));
     }
     if changes.is_empty() {
         return Ok(Vec::new());
@@ -34,5 +31,12 @@ pub(super) async fn schedule_rezone(shared: &Shared, zone_data: &str) -> Result<
     let written = sqlx::query_file!("sql/schedule/change.sql", rows).execute(&mut *tx).await;
     all_written(&written.map_err(storage(DOING))?, changes.len(), DOING)?;
     tx.commit().await.map_err(storage(DOING))?;
-    Ok(told)
+    Ok(moved)
+}
+
+async fn by_others(connection: &mut SqliteConnection, zone_data: &str) -> Result<Vec<i64>, StoreError> {
+    sqlx::query_file_scalar!("sql/schedule/by_other_zones.sql", zone_data)
+        .fetch_all(connection)
+        .await
+        .map_err(storage(DOING))
 }

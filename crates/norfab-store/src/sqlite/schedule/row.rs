@@ -10,6 +10,7 @@ use norfab_model::{
     UnreadableSchedule, Upcoming, Zone, one_line,
 };
 
+use crate::by_zone::ByZone;
 use crate::sqlite::row::Cell;
 
 /// What `sql/schedule/load.sql` returns of a schedule.
@@ -34,7 +35,9 @@ pub(super) struct Row {
     pub(super) next_run_at: Cell,
     pub(super) next_due_at: Cell,
     pub(super) decided_until: Cell,
+    pub(super) decided_at: Cell,
     pub(super) last_run_at: Cell,
+    pub(super) zone_data: Cell,
     pub(super) zone_offset: Cell,
     pub(super) state: Cell,
     pub(super) coalesce: Cell,
@@ -104,8 +107,31 @@ where
 }
 
 impl Row {
-    /// The schedule.
+    /// The schedule, by the zone data of this process.
     pub(super) fn schedule(&self) -> Result<Schedule, Unreadable> {
+        Ok(self.by_zone().current(&self.stored()?))
+    }
+
+    /// The schedule as it stands there and as it is by the zone data of this process, for who is to write it.
+    pub(super) fn to_write(&self) -> Result<(Schedule, Schedule), Unreadable> {
+        let stored = self.stored()?;
+        let current = self.by_zone().current(&stored);
+        Ok((stored, current))
+    }
+
+    /// By which zone data its cursor was computed; what cannot be read is nothing.
+    pub(super) fn by_zone(&self) -> ByZone {
+        ByZone {
+            zone_data: self.zone_data.text().ok().map(str::to_owned),
+            zone_offset: match self.zone_offset {
+                Cell::Integer(seconds) => i32::try_from(seconds).ok(),
+                _ => None,
+            },
+        }
+    }
+
+    /// The schedule as it stands there.
+    pub(super) fn stored(&self) -> Result<Schedule, Unreadable> {
         self.read().map_err(|Wrong(column, wrong)| self.unreadable(&format!("its {column} {wrong}")))
     }
 
@@ -130,6 +156,7 @@ impl Row {
         let start_at = of("start_at", self.start_at.instant())?;
         let last_run_at = of("last_run_at", self.last_run_at.instant())?;
         let created_at = given("created_at", self.created_at.instant())?;
+        let decided_until = self.decided_until(created_at, last_run_at)?;
         Ok(Schedule {
             uuid: of("uuid", ScheduleId::new(uuid).map_err(|_| "is no identity"))?,
             name: of("name", self.name.optional_text())?.map(str::to_owned),
@@ -144,7 +171,8 @@ impl Row {
             anchor_at: given("anchor_at", self.anchor_at.instant())?,
             jitter_seconds: small("jitter_seconds", &self.jitter_seconds, 0)?,
             next: self.next()?,
-            decided_until: self.decided_until(created_at, last_run_at)?,
+            decided_until,
+            decided_at: self.decided_at(decided_until)?,
             last_run_at,
             state: self.state()?,
             coalesce: word("coalesce", &self.coalesce)?,
@@ -186,6 +214,12 @@ impl Row {
     fn decided_until(&self, created_at: Timestamp, last_run_at: Option<Timestamp>) -> Result<Timestamp, Wrong> {
         let decided_until = of("decided_until", self.decided_until.instant())?;
         Ok([decided_until, last_run_at].into_iter().flatten().fold(created_at, Timestamp::max))
+    }
+
+    /// Where it is given it is no later.
+    fn decided_at(&self, decided_until: Timestamp) -> Result<Timestamp, Wrong> {
+        let decided_at: Option<Timestamp> = of("decided_at", self.decided_at.instant())?;
+        Ok(decided_at.map_or(decided_until, |at| at.min(decided_until)))
     }
 
     fn state(&self) -> Result<ScheduleState, Wrong> {

@@ -13,7 +13,8 @@ use crate::sqlite::{Shared, storage};
 /// A schedule as it was found for a call.
 struct Found {
     number: i64,
-    read: Result<Schedule, Unreadable>,
+    /// As it stands there, and by the zone data of this process.
+    read: Result<(Schedule, Schedule), Unreadable>,
 }
 
 pub(super) async fn schedule_disable(
@@ -23,14 +24,14 @@ pub(super) async fn schedule_disable(
 ) -> Result<SwitchedOff, ScheduleError> {
     const DOING: &str = "disable a schedule";
     let (mut tx, Found { number, read }) = find_to_write(shared, key, DOING).await?;
-    let Ok(before) = read else {
+    let Ok((stored, before)) = read else {
         let written = sqlx::query_file!("sql/schedule/disable_unreadable.sql", number, now.as_seconds_f64());
         all_written(&written.execute(&mut *tx).await.map_err(failed(DOING))?, 1, DOING)?;
         return commit_unreadable(tx, number, DOING).await;
     };
     let managed = before.disable(now)?;
     if managed.effect == Effect::Changed {
-        manage::write(&mut tx, number, &before, &managed.schedule, DOING).await?;
+        manage::write(&mut tx, number, &stored, &managed.schedule, DOING).await?;
         tx.commit().await.map_err(failed(DOING))?;
     }
     Ok(managed.into())
@@ -44,13 +45,13 @@ pub(super) async fn schedule_delete(
     const DOING: &str = "delete a schedule";
     let (mut tx, Found { number, read }) = find_to_write(shared, key, DOING).await?;
     let seconds = now.as_seconds_f64();
-    let Ok(before) = read else {
+    let Ok((stored, before)) = read else {
         let written = sqlx::query_file!("sql/schedule/delete_unreadable.sql", number, seconds);
         all_written(&written.execute(&mut *tx).await.map_err(failed(DOING))?, 1, DOING)?;
         return commit_unreadable(tx, number, DOING).await;
     };
     let managed = before.delete(now)?;
-    let written = sqlx::query_file!("sql/schedule/delete.sql", number, seconds, before.state.as_str());
+    let written = sqlx::query_file!("sql/schedule/delete.sql", number, seconds, stored.state.as_str());
     all_written(&written.execute(&mut *tx).await.map_err(failed(DOING))?, 1, DOING)?;
     tx.commit().await.map_err(failed(DOING))?;
     Ok(managed.into())
@@ -65,7 +66,7 @@ async fn find_to_write(
 ) -> Result<(Transaction<'static, Sqlite>, Found), ScheduleError> {
     let mut tx = shared.write(doing).await?;
     let row = find::row_by(&mut tx, key, doing).await?.ok_or_else(|| ScheduleError::Unknown(key.clone()))?;
-    let read = row.schedule();
+    let read = row.to_write();
     if let (Err(unreadable), Some(deleted_at)) = (&read, deletion(&row)) {
         return Err(ScheduleError::Deleted { schedule: unreadable.what.label(), deleted_at });
     }
