@@ -32,6 +32,7 @@ use norfab_model::{
 };
 use sqlx::error::BoxDynError;
 use sqlx::pool::PoolConnection;
+use sqlx::sqlite::SqlitePool;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 
 pub use codec::{Codec, UnknownCodec};
@@ -113,14 +114,19 @@ impl Shared {
         if self.access == Access::ReadOnly {
             return Err(StoreError::ReadOnly(doing));
         }
-        self.whereabouts.check().map_err(storage(doing))?;
+        self.in_place(&self.connections.kept, doing)?;
         self.connections.kept.begin_with("BEGIN IMMEDIATE").await.map_err(storage(doing))
     }
 
     /// A connection to read with.
     async fn read(&self, doing: &'static str) -> Result<PoolConnection<Sqlite>, StoreError> {
-        self.whereabouts.check().map_err(storage(doing))?;
+        self.in_place(&self.connections.readers, doing)?;
         self.connections.readers.acquire().await.map_err(storage(doing))
+    }
+
+    /// Fails when the files are not where others look for them. Of a store that is closed they are nobody's business.
+    fn in_place(&self, connections: &SqlitePool, doing: &'static str) -> Result<(), StoreError> {
+        if connections.is_closed() { Ok(()) } else { self.whereabouts.check().map_err(storage(doing)) }
     }
 
     /// The results that a row holds, or why they cannot be read.
@@ -254,7 +260,7 @@ impl Store for SqliteStore {
 
     async fn change_mark(&self) -> Result<i64, StoreError> {
         const DOING: &str = "look for changes";
-        self.shared.whereabouts.check().map_err(storage(DOING))?;
+        self.shared.in_place(&self.shared.connections.kept, DOING)?;
         let mut connection = self.shared.connections.kept.acquire().await.map_err(storage(DOING))?;
         // SQLite counts what other connections committed, so this store's own commits do not show. A new connection counts
         // anew, and what was committed before it is not to be overlooked.

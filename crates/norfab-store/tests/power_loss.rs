@@ -300,9 +300,9 @@ async fn what_no_power_cut_leaves_is_told_and_no_panic() {
             Ok(store) => {
                 let errors = use_it(&store).await;
                 if errors.is_empty() {
-                    served += 1
+                    served += 1;
                 } else {
-                    told += 1
+                    told += 1;
                 }
                 assert!(errors.iter().all(|error| !error.is_empty()));
                 store.close().await;
