@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use norfab_model::{
-    Context, FollowUp, Job, JobId, Poll, Post, Reply, ReplyKind, Resend, SendAgain, Timestamp, Workers,
+    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, Poll, Post, Reply, ReplyKind, Resend, SendAgain,
+    Timestamp, Workers,
 };
 
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
@@ -50,6 +51,10 @@ struct Known {
     elsewhere: Option<Timestamp>,
     /// When to send a job again whose message did not get away.
     unsent: Option<Timestamp>,
+    /// Whether a POST left on this connection and the job has not ended since.
+    posted: bool,
+    /// The workers that were asked for their results before what they said was stored.
+    fetched: BTreeSet<String>,
     timer: Option<Timestamp>,
 }
 
@@ -93,6 +98,11 @@ impl Requests {
         }
     }
 
+    /// Of how many jobs something is remembered, which is about as many as are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
     /// How many POSTs the broker has not answered.
     pub(crate) fn posts_out(&self) -> usize {
         self.posts_out
@@ -101,6 +111,11 @@ impl Requests {
     /// Whether a POST of this job is not answered.
     pub(crate) fn is_posted(&self, job: &JobId) -> bool {
         self.jobs.get(job).is_some_and(|known| known.posts_out() > 0)
+    }
+
+    /// Whether a POST of this job left on this connection and it has not ended since.
+    pub(crate) fn is_under_way(&self, job: &JobId) -> bool {
+        self.jobs.get(job).is_some_and(|known| known.posted)
     }
 
     /// Notes a POST that was just handed over.
@@ -123,6 +138,7 @@ impl Requests {
         if let What::Post(target) = &what {
             // Whatever they said before, they are given it anew.
             known.not_found.retain(|worker, _| target.names().is_some_and(|names| !names.contains(worker)));
+            known.posted = true;
         }
         known.out.push_back(Out { number, at: now, what });
     }
@@ -132,6 +148,7 @@ impl Requests {
         let Some(known) = self.jobs.get_mut(job) else { return };
         if let Some(Out { what: What::Post(_), .. }) = known.out.pop_back() {
             self.posts_out = self.posts_out.saturating_sub(1);
+            known.posted = false;
         }
         self.settle(job);
     }
@@ -177,6 +194,26 @@ impl Requests {
         };
         self.settle(&reply.job);
         Reply { context, ..reply }
+    }
+
+    /// What to ask for when a worker says that its result is ready, where that need not wait until this is stored: the
+    /// broker has taken the POST, so that an answer of its own to the GET is not taken for one to the POST.
+    pub(crate) fn fetch(&mut self, reply: &Reply) -> Option<Poll> {
+        let ReplyKind::Event(FabricEvent { kind: FabricEventKind::ResultReady, worker, .. }) = &reply.kind else {
+            return None;
+        };
+        let known = self.jobs.get_mut(&reply.job).filter(|known| known.posted && known.posts_out() == 0)?;
+        let target = Workers::List(vec![worker.clone()]);
+        known.fetched.insert(worker.clone()).then(|| Poll {
+            job: reply.job.clone(),
+            service: known.service.clone(),
+            target,
+        })
+    }
+
+    /// Whether this worker was asked for its result when it said that it is ready; once for each time that it was.
+    pub(crate) fn was_fetched(&mut self, job: &JobId, worker: &str) -> bool {
+        self.jobs.get_mut(job).is_some_and(|known| known.fetched.remove(worker))
     }
 
     /// Notes what the decision on a reply asks for. A result to be fetched is for the caller.
@@ -321,6 +358,7 @@ impl Known {
             && self.timer.is_none()
             && self.gone_since.is_none()
             && self.late == 0
+            && !self.posted
     }
 
     fn next(&self) -> Option<Timestamp> {
@@ -452,6 +490,46 @@ mod tests {
         ReplyKind::Accepted { workers: names(workers) }
     }
 
+    fn ready(worker: &str) -> Reply {
+        let event = FabricEvent {
+            worker: worker.to_owned(),
+            kind: FabricEventKind::ResultReady,
+            message: String::new(),
+            severity: "INFO".to_owned(),
+            task: None,
+            data: Json::empty_object(),
+        };
+        Reply::new(id(), ReplyKind::Event(event))
+    }
+
+    #[test]
+    fn a_result_is_fetched_at_once_when_the_broker_has_taken_the_post() {
+        let mut requests = requests();
+        assert_eq!(requests.fetch(&ready("w1")), None);
+        requests.posted(T0, &post(list(&["w1"])));
+        assert_eq!(requests.fetch(&ready("w1")), None);
+        check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+        assert!(requests.is_under_way(&id()));
+        assert_eq!(requests.fetch(&ready("w1")), Some(poll()));
+        // One for each announcement that is stored, and none twice.
+        assert_eq!(requests.fetch(&ready("w1")), None);
+        assert!(!requests.was_fetched(&id(), "w2"));
+        assert!(requests.was_fetched(&id(), "w1") && !requests.was_fetched(&id(), "w1"));
+        requests.ended(&id());
+        assert!(!requests.is_under_way(&id()));
+        assert_eq!(requests.fetch(&ready("w1")), None);
+    }
+
+    #[test]
+    fn nothing_is_fetched_at_once_on_a_new_connection() {
+        let mut requests = requests();
+        requests.posted(T0, &post(list(&["w1"])));
+        check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+        requests.link_lost();
+        assert_eq!(requests.fetch(&ready("w1")), None);
+        assert!(!requests.is_under_way(&id()));
+    }
+
     fn refused() -> ReplyKind {
         ReplyKind::Refused { errors: Vec::new() }
     }
@@ -475,7 +553,9 @@ mod tests {
         assert_eq!(requests.posts_out(), 0);
         check(&mut requests, refused(), got());
         check(&mut requests, refused(), Context::Unknown);
-        assert!(requests.jobs.is_empty() && requests.owed_since().is_none() && requests.sent.is_empty());
+        assert!(requests.owed_since().is_none() && requests.sent.is_empty());
+        requests.ended(&id());
+        assert!(requests.jobs.is_empty());
     }
 
     #[test]
