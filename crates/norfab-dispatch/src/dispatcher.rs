@@ -333,7 +333,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// When it becomes doubtful whether the broker is there: it owes an answer for too long.
     pub(crate) fn doubtful_at(&mut self) -> Option<Timestamp> {
         let owed = self.requests.owed_since().into_iter().chain(self.live.owed_since()).min();
-        self.link.doubtful_at(owed, self.config.answer_timeout)
+        self.link.doubtful_at(owed, self.requests.answer_time())
     }
 
     /// Asks whether the broker is there, and makes a new connection when it does not say so.

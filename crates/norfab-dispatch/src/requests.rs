@@ -12,6 +12,12 @@ use norfab_model::{
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
 const ASK_PAUSE: Duration = Duration::from_secs(1);
 
+/// Bytes of arguments from which on a job counts as large.
+const LARGE: usize = 64 << 10;
+
+/// Bytes in a second of the slowest link that is not taken for a broken one.
+const SLOWEST: usize = 128 << 10;
+
 /// The spans that decide what is late.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
@@ -29,6 +35,8 @@ pub(crate) struct Requests {
     sent: VecDeque<(u64, JobId)>,
     /// When something is to be done without a message.
     timers: BTreeSet<(Timestamp, JobId)>,
+    /// The bytes of large POSTs that the broker has not answered.
+    large: HashMap<JobId, usize>,
     last_number: u64,
     posts_out: usize,
 }
@@ -93,6 +101,7 @@ impl Requests {
             jobs: HashMap::new(),
             sent: VecDeque::new(),
             timers: BTreeSet::new(),
+            large: HashMap::new(),
             last_number: 0,
             posts_out: 0,
         }
@@ -120,6 +129,10 @@ impl Requests {
 
     /// Notes a POST that was just handed over.
     pub(crate) fn posted(&mut self, now: Timestamp, post: &Post) {
+        let bytes = post.args.as_str().len().saturating_add(post.kwargs.as_str().len());
+        if bytes >= LARGE {
+            self.large.insert(post.job.clone(), bytes);
+        }
         self.note(now, &post.job, &post.service, What::Post(post.target.clone()));
     }
 
@@ -240,6 +253,7 @@ impl Requests {
     /// Forgets a job that has ended.
     pub(crate) fn ended(&mut self, job: &JobId) {
         let Some(known) = self.jobs.remove(job) else { return };
+        self.large.remove(job);
         self.posts_out = self.posts_out.saturating_sub(known.posts_out());
         if let Some(timer) = known.timer {
             self.timers.remove(&(timer, job.clone()));
@@ -268,9 +282,17 @@ impl Requests {
         None
     }
 
+    /// How long the broker may take to answer: on a slow link large jobs are on their way to it for a while, and nothing
+    /// that is sent behind them overtakes them.
+    pub(crate) fn answer_time(&self) -> Duration {
+        let bytes: usize = self.large.values().sum();
+        self.patience.answer.saturating_add(Duration::from_secs((bytes / SLOWEST) as u64))
+    }
+
     /// When there is something to do without a message.
     pub(crate) fn next(&mut self) -> Option<Timestamp> {
-        let late = self.owed_since().map(|at| at.saturating_add(self.patience.answer));
+        let answer_time = self.answer_time();
+        let late = self.owed_since().map(|at| at.saturating_add(answer_time));
         let timer = self.timers.first().map(|(at, _)| *at);
         late.into_iter().chain(timer).min()
     }
@@ -279,7 +301,8 @@ impl Requests {
     /// of a GET, forgotten: the next poll asks anew.
     pub(crate) fn due(&mut self, now: Timestamp) -> Due {
         let mut due = Due::default();
-        while let Some(at) = self.owed_since().filter(|at| at.saturating_add(self.patience.answer) <= now) {
+        let answer_time = self.answer_time();
+        while let Some(at) = self.owed_since().filter(|at| at.saturating_add(answer_time) <= now) {
             let Some((number, job)) = self.sent.pop_front() else { break };
             tracing::debug!(%job, "The broker did not answer a request of {at}");
             let Some(known) = self.jobs.get_mut(&job) else { continue };
@@ -333,6 +356,9 @@ impl Requests {
     /// Sets a job's timer right, and forgets the job when nothing is known of it.
     fn settle(&mut self, job: &JobId) {
         let Some(known) = self.jobs.get_mut(job) else { return };
+        if !self.large.is_empty() && known.posts_out() == 0 {
+            self.large.remove(job);
+        }
         let timer = known.next();
         if timer != known.timer {
             if let Some(old) = std::mem::replace(&mut known.timer, timer) {
@@ -556,6 +582,19 @@ mod tests {
         assert!(requests.owed_since().is_none() && requests.sent.is_empty());
         requests.ended(&id());
         assert!(requests.jobs.is_empty());
+    }
+
+    #[test]
+    fn a_large_job_may_take_its_time_on_the_way() {
+        let mut requests = requests();
+        let kwargs = Json::of(&"x".repeat(40 * SLOWEST)).expect("valid");
+        requests.posted(T0, &Post { kwargs, ..post(list(&["w1"])) });
+        assert_eq!((requests.answer_time(), requests.next()), (Duration::from_secs(50), Some(after(50))));
+        assert_eq!(requests.due(after(49)), Due::default());
+        check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+        assert_eq!(requests.answer_time(), Duration::from_secs(10));
+        requests.posted(T0, &post(list(&["w1"])));
+        assert_eq!(requests.next(), Some(after(10)));
     }
 
     #[test]
