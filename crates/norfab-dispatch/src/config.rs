@@ -27,7 +27,8 @@ pub struct Config {
     pub retry: RetryPolicy,
     /// How often the database is looked at for changes of other processes. Default 500 ms.
     pub watch_interval: Duration,
-    /// How many jobs may be sent and not yet taken by the broker: at least 1. Default 500.
+    /// How many jobs may be sent and not yet taken by the broker: at least 1. Further ones are sent once a quarter of it is
+    /// free. Default 500.
     pub window: usize,
     /// How many jobs are asked for in one go: at least 1. Default 500.
     pub poll_batch: u32,

@@ -55,7 +55,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let up = self.link.link() == Link::Up;
         // While the link is down the instants of its work are frozen: they must not wake the loop again and again.
         let release = due.release.filter(|_| up);
-        let may_send = up && self.requests.posts_out() < self.config.window && self.live.owed_since().is_none();
+        let may_send = up && self.room() > 0 && self.live.owed_since().is_none();
         let send = due.send.filter(|_| may_send);
         let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
         let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));

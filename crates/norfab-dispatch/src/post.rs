@@ -27,7 +27,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             return Ok(());
         }
         let ready = self.due().await?.send.is_some_and(|at| at <= now);
-        let room = self.config.window.saturating_sub(self.requests.posts_out());
+        let room = self.room();
         if !ready || room == 0 || self.link.link() == Link::Down || self.live.owed_since().is_some() {
             return Ok(());
         }
@@ -64,6 +64,13 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
         }
         Ok(())
+    }
+
+    /// How many jobs may be sent now: none while less than a quarter of the window is free. A claim waits for the disk, and
+    /// is not made for every job that the broker takes.
+    pub(crate) fn room(&self) -> usize {
+        let room = self.config.window.saturating_sub(self.requests.posts_out());
+        if room < self.config.window.div_ceil(4) { 0 } else { room }
     }
 
     /// Notes that jobs were claimed. When the next one may be sent is asked for where it is not known.

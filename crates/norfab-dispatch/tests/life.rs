@@ -25,6 +25,7 @@ on_both_stores!(
     a_restart_sends_again_what_was_being_sent,
     a_new_link_asks_for_everything_in_flight,
     the_window_bounds_what_is_under_way,
+    a_window_is_filled_by_quarters,
     what_comes_while_much_is_under_way_is_stored_together,
     a_guest_serves_its_own_jobs_only,
     cancelled_in_time_is_never_sent,
@@ -193,6 +194,24 @@ async fn the_window_bounds_what_is_under_way<S: Store + ScheduleStore>(store: Ar
     bench.next_post().await;
     bench.silent().await;
     bench.reply(&first, accepted());
+    bench.next_post().await;
+    bench.silent().await;
+}
+
+async fn a_window_is_filled_by_quarters<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::start(store, ManualClock::at(T0), Config { window: 8, ..Config::default() });
+    for _ in 0..10 {
+        bench.add(echo()).await;
+    }
+    bench.link_up().await;
+    let mut sent = Vec::new();
+    for _ in 0..8 {
+        sent.push(bench.next_post().await.job);
+    }
+    bench.reply(&sent[0], accepted());
+    bench.silent().await;
+    bench.reply(&sent[1], accepted());
+    bench.next_post().await;
     bench.next_post().await;
     bench.silent().await;
 }

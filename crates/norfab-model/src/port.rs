@@ -639,13 +639,13 @@ mod tests {
         let scheduled = NextDue { release: after(60), miss: after(70), ..none };
         check(&[job(JobStatus::Scheduled, |_| {})], scheduled);
         let new = job(JobStatus::New, |job| job.deadline = after(100));
-        check(&[new.clone()], NextDue { send: Some(Timestamp::EPOCH), expire_unsent: after(100), ..none });
+        check(std::slice::from_ref(&new), NextDue { send: Some(Timestamp::EPOCH), expire_unsent: after(100), ..none });
         let waits = Job { next_attempt_at: after(120), ..new.clone() };
         check(&[waits], NextDue { send: after(120), expire_unsent: after(120), ..none });
-        let claimed = Job { status: JobStatus::Submitting, ..new.clone() };
-        check(&[claimed.clone()], NextDue { expire: after(100), ..none });
+        let claimed = Job { status: JobStatus::Submitting, ..new };
+        check(std::slice::from_ref(&claimed), NextDue { expire: after(100), ..none });
         let sent = Job { status: JobStatus::Started, last_poll: after(1), ..claimed };
-        check(&[sent.clone()], NextDue { expire: after(100), polled: after(1), ..none });
+        check(std::slice::from_ref(&sent), NextDue { expire: after(100), polled: after(1), ..none });
         check(&[Job { status: JobStatus::Completed, ..sent }], none);
     }
 
