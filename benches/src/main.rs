@@ -1,8 +1,19 @@
 //! Measures what the client does beside what the machine can do at most, both in the same run: `cargo xtask bench`.
 //! docs/performance.md says how each figure is measured.
 
+mod burst;
+mod dealer;
+mod end_to_end;
+mod fabric;
 mod figure;
+mod latency;
+mod lateness;
+mod place;
+mod raw_jobs;
+mod real_fabric;
+mod results;
 mod setting;
+mod times;
 
 use std::process::ExitCode;
 
@@ -19,7 +30,14 @@ struct Group {
 }
 
 /// Every group, in the order of docs/performance.md.
-const GROUPS: &[Group] = &[];
+const GROUPS: &[Group] = &[
+    Group { name: "burst", measure: burst::measure },
+    Group { name: "end-to-end", measure: end_to_end::measure },
+    Group { name: "lateness", measure: lateness::measure },
+    Group { name: "latency", measure: latency::measure },
+    Group { name: "real-fabric", measure: real_fabric::measure },
+    Group { name: "results", measure: results::measure },
+];
 
 /// Measures beside the limit of the machine.
 #[derive(Parser)]
@@ -36,6 +54,12 @@ struct Arguments {
     /// The share of the full size at which to measure, for a quick look: 0.01 is a hundredth of the rows.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
+    /// Serves a loopback fabric instead, for another process that measures.
+    #[arg(long, hide = true)]
+    serve_loopback: bool,
+    /// Collects so many large results instead, and prints what memory that took.
+    #[arg(long, hide = true)]
+    collect_results: Option<usize>,
 }
 
 fn main() -> ExitCode {
@@ -51,6 +75,12 @@ fn main() -> ExitCode {
 
 /// Whether every figure that was measured holds.
 fn work(arguments: &Arguments) -> Result<bool> {
+    if arguments.serve_loopback {
+        return fabric::serve().map(|()| true);
+    }
+    if let Some(count) = arguments.collect_results {
+        return results::collect(count).map(|()| true);
+    }
     let setting = Setting::new(arguments.runs, arguments.scale)?;
     let mut all_hold = true;
     for group in chosen(&arguments.names)? {

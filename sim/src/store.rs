@@ -86,6 +86,7 @@ macro_rules! watch {
 impl<S: Store + ScheduleStore> Store for SimStore<S> {
     pass_on! {
         job_add(now: Timestamp, job: &ValidJob) -> Result<Job, StoreError>;
+        job_add_to_run(now: Timestamp, job: &ValidJob) -> Result<Job, StoreError>;
         job_find(id: &JobId) -> Result<Option<Job>, StoreError>;
         job_detail(id: &JobId) -> Result<Option<JobDetail>, StoreError>;
         job_list(filter: &JobFilter) -> Result<JobPage, StoreError>;

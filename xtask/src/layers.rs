@@ -38,7 +38,7 @@ const LAYERS: &[Layer] = &[
             must_not_know: &[] },
     Layer { name: "norfab-sim", may_use: &["norfab-model", "norfab-store", "norfab-dispatch"],
             must_not_know: &[SQL, ZEROMQ, CURVE] },
-    Layer { name: "norfab-benches", may_use: &["norfab-model", "norfab-store", "norfab-nfp", "norfab-dispatch", "norfab-client", "norfab-loopback"],
+    Layer { name: "norfab-benches", may_use: &["norfab-model", "norfab-store", "norfab-nfp", "norfab-dispatch", "norfab-client", "norfab-loopback", "norfab-tests"],
             must_not_know: &[] },
     Layer { name: "norfab-fuzz-targets", may_use: &["norfab-model", "norfab-store", "norfab-nfp", "norfab-client"],
             must_not_know: &[] },

@@ -170,7 +170,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// minute past the deadline, when the link is lost while the job is under way and its result cannot be asked for (it
     /// is, later: see [`job`](Self::job)). A job that fails is no error but an [`Outcome`].
     pub async fn run_job(&self, job: NewJob) -> Result<Outcome, ClientError> {
-        let mut handle = self.submit_job(job).await?;
+        let mut handle = self.add(immediate(job)?, Acknowledged::AtItsEnd).await?;
         let watch = JobHandle::new(handle.id().clone(), Arc::clone(&self.core.shared));
         tokio::select! {
             outcome = handle.outcome() => outcome,
@@ -184,10 +184,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// [`ClientError::Invalid`], also when the job has a time (that is [`schedule_job`](Self::schedule_job)'s), and
     /// [`ClientError::Store`].
     pub async fn submit_job(&self, job: NewJob) -> Result<JobHandle<S, C>, ClientError> {
-        if job.start != Start::Now {
-            return Err(ClientError::TimeGiven);
-        }
-        self.add(job).await
+        self.add(immediate(job)?, Acknowledged::WhenAdded).await
     }
 
     /// Adds a job that starts at its time. It is in the database when this returns, and survives restarts from then on.
@@ -198,19 +195,26 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         if job.start == Start::Now {
             return Err(ClientError::NoTime);
         }
-        self.add(job).await
+        self.add(job, Acknowledged::WhenAdded).await
     }
 
-    async fn add(&self, job: NewJob) -> Result<JobHandle<S, C>, ClientError> {
+    async fn add(&self, job: NewJob, acknowledged: Acknowledged) -> Result<JobHandle<S, C>, ClientError> {
         let now = self.core.shared.clock.now();
         let job: ValidJob = self.core.limits.check_job(now, job)?;
         // Watched before it is there, so that not even its first change is overlooked.
-        let handle = JobHandle::new(job.id().clone(), Arc::clone(&self.core.shared));
-        self.core.shared.store.job_add(now, &job).await?;
+        let shared = &self.core.shared;
+        let mut handle = JobHandle::new(job.id().clone(), Arc::clone(shared));
+        let job = match acknowledged {
+            Acknowledged::WhenAdded => shared.store.job_add(now, &job).await?,
+            Acknowledged::AtItsEnd => shared.store.job_add_to_run(now, &job).await?,
+        };
+        handle.added(&job);
         if let Some(guest) = &self.core.guest {
-            guest.adopt(job.id().clone());
+            guest.adopt(job.uuid.clone());
         }
-        self.wake();
+        if let Some(control) = shared.control() {
+            control.added(job);
+        }
         Ok(handle)
     }
 
@@ -422,6 +426,17 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
             control.wake();
         }
     }
+}
+
+/// When the caller is told that a job is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Acknowledged {
+    WhenAdded,
+    AtItsEnd,
+}
+
+fn immediate(job: NewJob) -> Result<NewJob, ClientError> {
+    if job.start == Start::Now { Ok(job) } else { Err(ClientError::TimeGiven) }
 }
 
 async fn ask(control: &Control, task: &str, kwargs: Json, timeout: Duration) -> Result<Json, ClientError> {

@@ -86,6 +86,12 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
         Self { id, shared, seen, looked: false, last_event: 0, last_status: None, waiting: VecDeque::new() }
     }
 
+    /// The job was added after the watching began: it need not be read to know how it is.
+    pub(crate) fn added(&mut self, job: &Job) {
+        self.shared.watchers.job_added(job);
+        self.looked = true;
+    }
+
     /// The job's identity.
     #[must_use]
     pub fn id(&self) -> &JobId {

@@ -46,6 +46,16 @@ impl Watchers {
         }
     }
 
+    /// Tells that a job was added, unless what became of it was told already.
+    pub(crate) fn job_added(&self, job: &Job) {
+        if let Some(sender) = self.table().jobs.get(&job.uuid) {
+            sender.send_if_modified(|seen| {
+                seen.job.get_or_insert_with(|| job.clone());
+                false
+            });
+        }
+    }
+
     /// Tells how a job is now. What has ended stays so, whoever tells an older state late.
     pub(crate) fn job_changed(&self, job: Job) {
         if let Some(sender) = self.table().jobs.get(&job.uuid) {

@@ -16,7 +16,7 @@ pub struct Config {
     /// again. Default 5 s.
     pub probe_timeout: Duration,
     /// How long the broker may take to confirm a request before it is asked whether it is there at all, and the request is
-    /// sent again. Default 10 s.
+    /// sent again; longer while large jobs are on their way, as a link of 1 Mbit/s would need. Default 10 s.
     pub answer_timeout: Duration,
     /// How long the one worker of a job to any worker may be gone, without having said that it has the job, before another
     /// gets the job. It is the one case in which a job may run on two workers. Default 30 s.
@@ -27,7 +27,8 @@ pub struct Config {
     pub retry: RetryPolicy,
     /// How often the database is looked at for changes of other processes. Default 500 ms.
     pub watch_interval: Duration,
-    /// How many jobs may be sent and not yet taken by the broker: at least 1. Default 500.
+    /// How many jobs may be sent and not yet taken by the broker: at least 1. Further ones are sent once a quarter of it is
+    /// free. Default 500.
     pub window: usize,
     /// How many jobs are asked for in one go: at least 1. Default 500.
     pub poll_batch: u32,

@@ -1,12 +1,13 @@
 //! The dispatcher: a loop that waits for one event and then makes one pass, whatever the event was.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use norfab_model::{
-    Broker, Clock, Connection, Inbound, Job, JobEvent, JobId, Json, Link, NextDue, Reply, ReplyKind, Request, Resend,
-    ScheduleStore, Scope, SendAgain, Store, StoreError, Timestamp,
+    Broker, Clock, Connection, Context, Inbound, Job, JobEvent, JobId, Json, NextDue, Reply, ReplyKind, Request,
+    Resend, ScheduleStore, Scope, SendAgain, Store, StoreError, Timestamp,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -14,6 +15,7 @@ use crate::control::Command;
 use crate::event::{self, Event};
 use crate::hang;
 use crate::hold::{Gait, Hold};
+use crate::instants::Attempts;
 use crate::link::{Answered, LinkMonitor, LinkStep};
 use crate::live::Live;
 use crate::requests::{Patience, Requests};
@@ -48,7 +50,9 @@ pub struct Dispatcher<S, B, C> {
     pub(crate) schedule_trouble: Trouble,
     transport: Transport,
     /// What came and is not applied yet.
-    pub(crate) inbox: Vec<norfab_model::Reply>,
+    pub(crate) inbox: Vec<Reply>,
+    /// When the last was applied.
+    pub(crate) stored_at: Timestamp,
     /// Questions to the broker that wait for their answer.
     questions: HashMap<JobId, oneshot::Sender<Result<Json, ControlError>>>,
     /// What is remembered of the requests that were sent.
@@ -63,8 +67,10 @@ pub struct Dispatcher<S, B, C> {
     pub(crate) fetch: Vec<norfab_model::Poll>,
     /// Whether jobs that were under way must be picked up.
     pub(crate) recovery: Recovery,
-    /// The nearest instants; None when they must be asked for.
+    /// The nearest instants, or earlier ones; None when they must be asked for.
     pub(crate) due: Option<NextDue>,
+    /// Whether NEW jobs may wait for another attempt.
+    pub(crate) attempts: Attempts,
     /// When a schedule is due next, or that none is; None when it must be asked for.
     pub(crate) schedule_due: Option<Option<Timestamp>>,
     /// Whether the schedules' cursors are by the zone data of this process.
@@ -127,12 +133,18 @@ pub(crate) enum Answers {
     Sent,
 }
 
+/// How long what comes waits for more, counted from when the last was stored.
+const GATHERING: Duration = Duration::from_millis(10);
+
+/// With so many jobs under way more is sure to come.
+const MUCH: usize = 32;
+
+/// How many commands are obeyed before the next pass.
+const COMMANDS_AT_ONCE: usize = 1000;
+
 /// How many messages, and of how many bytes, may wait while the database fails; more are left with the transport.
 const INBOX_LIMIT: usize = 10_000;
 const INBOX_BYTES: usize = 64 << 20;
-
-/// How long a pass waits that finds something due and cannot do it: what stands in its way is not known.
-const STUCK_PAUSE: Duration = Duration::from_secs(1);
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// A dispatcher, the handle to speak to it, and what it tells. It does nothing until it is run.
@@ -162,6 +174,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             ),
             transport: Transport::Open,
             inbox: Vec::new(),
+            stored_at: Timestamp::MIN,
             questions: HashMap::new(),
             requests: Requests::new(Patience { answer: config.answer_timeout, gone: config.gone_timeout }),
             again: Vec::new(),
@@ -170,6 +183,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             fetch: Vec::new(),
             recovery: Recovery::Needed,
             due: None,
+            attempts: Attempts::MayWait,
             schedule_due: None,
             zones: Alignment::Unknown,
             cursors: Alignment::Unknown,
@@ -199,8 +213,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             let open = self.transport == Transport::Open && self.has_room();
             let broker = open.then_some(&mut self.broker);
             match event::next(&mut self.commands, broker, &self.clock, wake, self.config.reply_batch).await {
-                Event::Command(Command::Shutdown) => break,
-                Event::Command(command) => self.obey(command).await,
+                Event::Command(command) => match self.obey_all(command).await {
+                    ControlFlow::Continue(()) => {}
+                    ControlFlow::Break(()) => break,
+                },
                 Event::Inbound(batch) => self.take(self.clock.now(), batch),
                 Event::Timer => {}
                 Event::TransportEnded => self.transport_ended(),
@@ -276,6 +292,16 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     async fn steps(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
         self.look_after_link(now).await;
+        // The results come while what announced them is stored.
+        self.fetch_ready(now).await;
+        if self.is_settled() {
+            // Nobody waits for the storing of what came as much as for this.
+            self.release_due(now).await?;
+            self.dispatch(now).await?;
+            if let Some(until) = self.gathers(now) {
+                return Ok(self.next_wake(now).await?.min(until));
+            }
+        }
         self.apply_replies(now).await?;
         self.recover(now).await?;
         self.realign_jobs(now).await?;
@@ -290,45 +316,22 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.next_wake(now).await
     }
 
-    /// The nearest instants at which there is work, asked for once and kept until something changes.
-    pub(crate) async fn due(&mut self) -> Result<NextDue, StoreError> {
-        match self.due {
-            Some(due) => Ok(due),
-            None => {
-                let due = self.store.job_next_due(&self.config.scope).await?;
-                self.due = Some(due);
-                Ok(due)
-            }
-        }
+    /// Whether nothing is left of a start, a lost link, a clock that was set back or a claim in doubt, which all need what
+    /// came to be stored first.
+    fn is_settled(&self) -> bool {
+        let recovered = matches!(&self.recovery, Recovery::Of(jobs) if jobs.is_empty());
+        recovered && self.claims == Claims::Known && self.instants == Alignment::Done
     }
 
-    /// Something may have changed behind the instants that were asked for.
-    fn forget_instants(&mut self) {
-        self.due = None;
-        self.schedule_due = None;
-    }
-
-    async fn next_wake(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
-        let due = self.due().await?;
-        let up = self.link.link() == Link::Up;
-        // While the link is down the instants of its work are frozen: they must not wake the loop again and again.
-        let release = due.release.filter(|_| up);
-        let may_send = up && self.requests.posts_out() < self.config.window && self.live.owed_since().is_none();
-        let send = due.send.filter(|_| may_send);
-        let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
-        let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
-        let miss = due.miss.map(|at| at.saturating_add(Duration::from_micros(1)));
-        let expire = due.expire.filter(|_| !self.is_silent()).and_then(|at| self.hold.delays(at));
-        let requests = self.requests.next().filter(|_| up && !self.link.is_doubted());
-        let occurrence = self.schedules_wake(now).await;
-        let instants = [release, miss, due.expire_unsent, expire, send, poll, requests, occurrence];
-        let unasked = self.send_after.filter(|_| up && !self.fetch.is_empty());
-        let live = self.live.gives_up_at(self.config.probe_timeout).filter(|at| *at > now);
-        let link = [self.link.next(now), self.doubtful_at(), live, unasked];
-        let wake = instants.into_iter().chain(link).flatten().min().unwrap_or(Timestamp::MAX);
-        // Whatever is in a row, the loop must not turn on the spot.
-        let earliest = if self.progress { now } else { now.saturating_add(STUCK_PAUSE) };
-        Ok(if wake <= now { earliest } else { wake })
+    /// Until when what came waits for more of its kind: a moment, while so much is under way that more is sure to come. It
+    /// is stored together then, and nothing else has to be done before.
+    fn gathers(&self, now: Timestamp) -> Option<Timestamp> {
+        let until = self.stored_at.saturating_add(GATHERING);
+        let is_soon = self.stored_at <= now && now < until;
+        let waits = !self.inbox.is_empty() && self.inbox.len() < self.config.reply_batch;
+        let mut due = self.due.iter().filter_map(|due| due.expire).chain(self.schedule_due.flatten());
+        let nothing_else = self.due.is_some() && self.again.is_empty() && due.all(|at| at > until);
+        (is_soon && waits && nothing_else && self.requests.len() >= MUCH).then_some(until)
     }
 
     /// Whether the broker owes an answer and has said nothing since.
@@ -338,9 +341,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// When it becomes doubtful whether the broker is there: it owes an answer for too long.
-    fn doubtful_at(&mut self) -> Option<Timestamp> {
+    pub(crate) fn doubtful_at(&mut self) -> Option<Timestamp> {
         let owed = self.requests.owed_since().into_iter().chain(self.live.unanswered_since()).min();
-        self.link.doubtful_at(owed, self.config.answer_timeout)
+        self.link.doubtful_at(owed, self.requests.answer_time())
     }
 
     /// Asks whether the broker is there, and makes a new connection when it does not say so.
@@ -392,9 +395,27 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
+    /// Obeys a command and those that wait behind it, so that one pass serves them all. Breaks when it is to end.
+    async fn obey_all(&mut self, first: Command) -> ControlFlow<()> {
+        let mut next = Some(first);
+        let mut obeyed = 0;
+        while let Some(command) = next {
+            if matches!(command, Command::Shutdown) {
+                return ControlFlow::Break(());
+            }
+            self.obey(command).await;
+            obeyed += 1;
+            next = if obeyed < COMMANDS_AT_ONCE { self.commands.try_recv().ok() } else { None };
+        }
+        ControlFlow::Continue(())
+    }
+
     async fn obey(&mut self, command: Command) {
         match command {
             Command::Wake => self.forget_instants(),
+            // One that was found and sent since is noted already.
+            Command::Added(job) if self.requests.is_under_way(&job.uuid) => {}
+            Command::Added(job) => self.note(&job),
             Command::Serve(job) => {
                 if let Scope::Jobs(jobs) = &mut self.config.scope {
                     jobs.push(job.clone());
@@ -424,15 +445,22 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 self.link.heard(now);
             }
             match inbound {
-                Inbound::Reply(reply) => {
-                    let reply = self.requests.context_of(now, reply);
-                    self.inbox.push(reply);
-                }
+                Inbound::Reply(reply) => self.take_reply(now, reply),
                 Inbound::Mmi { id, answer } => self.take_answer(now, &id, answer),
                 Inbound::Connection(connection) => self.connection(connection),
                 Inbound::Stray(what) => self.stray(&what),
             }
         }
+    }
+
+    fn take_reply(&mut self, now: Timestamp, reply: Reply) {
+        let reply = self.requests.context_of(now, reply);
+        if confirms_named_get(&reply) {
+            self.ignored += 1;
+            return;
+        }
+        self.fetch.extend(self.requests.fetch(&reply));
+        self.inbox.push(reply);
     }
 
     /// A job to be served from now on may have been under way at another process, which died.
@@ -536,6 +564,12 @@ fn bytes_of(reply: &Reply) -> usize {
         ReplyKind::WaitingInput { request, .. } => request.question.len(),
         ReplyKind::Stored { .. } | ReplyKind::Pending { .. } | ReplyKind::NotFound { .. } => 0,
     }
+}
+
+/// Whether this is the broker's 202 to a GET that named its workers: it tells nothing about the job.
+fn confirms_named_get(reply: &Reply) -> bool {
+    let to_named = matches!(&reply.context, Context::Get { target } if target.names().is_some());
+    to_named && matches!(reply.kind, ReplyKind::Accepted { .. })
 }
 
 fn log_link(link: &LinkState) {

@@ -20,6 +20,7 @@ mod dispatcher;
 mod event;
 mod hang;
 mod hold;
+mod instants;
 mod link;
 mod live;
 mod manual;

@@ -107,7 +107,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 break;
             }
         }
-        self.due = None;
         self.schedule_due = None;
         Ok(())
     }
@@ -133,6 +132,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             tracing::error!(schedule = %quarantined.uuid, "Disabled a schedule: {}", quarantined.reason);
         }
         for job in made.created.into_iter().chain(made.missed) {
+            self.note(&job);
             self.tell_job(job);
         }
     }

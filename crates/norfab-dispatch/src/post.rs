@@ -8,6 +8,14 @@ use norfab_model::{
 
 use crate::Dispatcher;
 use crate::dispatcher::Claims;
+use crate::instants::Attempts;
+
+/// Whether a claim left jobs behind that may be sent now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Some,
+    None,
+}
 
 /// How long a full queue to the broker is left alone.
 const FULL_PAUSE: Duration = Duration::from_millis(100);
@@ -19,7 +27,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             return Ok(());
         }
         let ready = self.due().await?.send.is_some_and(|at| at <= now);
-        let room = self.config.window.saturating_sub(self.requests.posts_out());
+        let room = self.room();
         if !ready || room == 0 || self.link.link() == Link::Down || self.live.owed_since().is_some() {
             return Ok(());
         }
@@ -29,7 +37,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.claims = Claims::InDoubt;
         let claimed = self.store.job_claim(claim).await?;
         self.claims = Claims::Known;
-        self.due = None;
+        let rest = if claimed.more || claimed.unplaced > 0 { Rest::Some } else { Rest::None };
         let (failed, postponed) = (claimed.failed, claimed.postponed);
         self.progress |= !(claimed.posts.is_empty() && failed.is_empty() && postponed.is_empty());
         for job in failed {
@@ -41,8 +49,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             if job.status == JobStatus::New && RetryPolicy::is_news(job.posts_refused) {
                 tracing::warn!(job = %job.uuid, "Found no worker for a job; it is tried again");
             }
+            self.note(&job);
             self.tell_job(job);
         }
+        self.note_claimed(rest);
         if claimed.unplaced > 0 {
             self.ask_for_workers(now).await;
         }
@@ -54,6 +64,24 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
         }
         Ok(())
+    }
+
+    /// How many jobs may be sent now: none while less than a quarter of the window is free. A claim waits for the disk, and
+    /// is not made for every job that the broker takes.
+    pub(crate) fn room(&self) -> usize {
+        let room = self.config.window.saturating_sub(self.requests.posts_out());
+        if room < self.config.window.div_ceil(4) { 0 } else { room }
+    }
+
+    /// Notes that jobs were claimed. When the next one may be sent is asked for where it is not known.
+    fn note_claimed(&mut self, rest: Rest) {
+        let Some(due) = &mut self.due else { return };
+        due.note_claimed();
+        match (rest, self.attempts) {
+            (Rest::Some, _) => {}
+            (Rest::None, Attempts::None) => due.send = None,
+            (Rest::None, Attempts::MayWait) => self.due = None,
+        }
     }
 
     /// Whether the queue to the broker was full a moment ago.
@@ -79,6 +107,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         unsent.iter().for_each(|job| self.requests.ended(job));
         // Should the claims not be taken back, the next pass finds them.
         self.claims = Claims::InDoubt;
+        self.due = None;
         self.store.job_unclaim(now, &unsent).await?;
         self.claims = Claims::Known;
         Ok(())

@@ -10,13 +10,14 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Applies the replies that wait, one transaction a batch. What fails stays in the inbox for the next pass.
     pub(crate) async fn apply_replies(&mut self, now: Timestamp) -> Result<(), StoreError> {
         while !self.inbox.is_empty() {
+            self.stored_at = now;
             let size = self.inbox.len().min(self.config.reply_batch);
             let replies = self.inbox[..size].to_vec();
             let outcome = self.store.job_apply(now, self.config.retry, replies).await?;
             self.inbox.drain(..size);
-            self.due = None;
             self.progress = true;
             for applied in outcome.jobs {
+                self.note(&applied.job);
                 if applied.job.next_attempt_at.is_some() {
                     self.live.outdated();
                 }
@@ -47,7 +48,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Does what replies ask for beside what is stored.
     fn follow(&mut self, now: Timestamp, job: &Job, follow_ups: Vec<FollowUp>) {
-        let ready = ready(&follow_ups);
+        let mut ready = ready(&follow_ups);
+        ready.retain(|worker| !self.requests.was_fetched(&job.uuid, worker));
         if !ready.is_empty() {
             let target = Workers::List(ready);
             self.fetch.push(Poll { job: job.uuid.clone(), service: job.service.clone(), target });

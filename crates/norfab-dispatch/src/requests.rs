@@ -5,11 +5,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use norfab_model::{
-    Context, FollowUp, Job, JobId, MOST_WORKERS, Poll, Post, Reply, ReplyKind, Resend, SendAgain, Timestamp, Workers,
+    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Poll, Post, Reply, ReplyKind, Resend,
+    SendAgain, Timestamp, Workers,
 };
 
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
 const ASK_PAUSE: Duration = Duration::from_secs(1);
+
+/// Bytes of arguments from which on a job counts as large.
+const LARGE: usize = 64 << 10;
+
+/// Bytes in a second of the slowest link that is not taken for a broken one.
+const SLOWEST: usize = 128 << 10;
 
 /// The spans that decide what is late.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +35,8 @@ pub(crate) struct Requests {
     sent: VecDeque<(u64, JobId)>,
     /// When something is to be done without a message.
     timers: BTreeSet<(Timestamp, JobId)>,
+    /// The bytes of large POSTs that the broker has not answered.
+    large: HashMap<JobId, usize>,
     last_number: u64,
     posts_out: usize,
 }
@@ -50,6 +59,10 @@ struct Known {
     elsewhere: Option<Timestamp>,
     /// When to send a job again whose message did not get away.
     unsent: Option<Timestamp>,
+    /// Whether a POST left on this connection and the job has not ended since.
+    posted: bool,
+    /// The workers that were asked for their results before what they said was stored.
+    fetched: BTreeSet<String>,
     timer: Option<Timestamp>,
 }
 
@@ -88,9 +101,15 @@ impl Requests {
             jobs: HashMap::new(),
             sent: VecDeque::new(),
             timers: BTreeSet::new(),
+            large: HashMap::new(),
             last_number: 0,
             posts_out: 0,
         }
+    }
+
+    /// Of how many jobs something is remembered, which is about as many as are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
     }
 
     /// How many POSTs the broker has not answered.
@@ -103,8 +122,17 @@ impl Requests {
         self.jobs.get(job).is_some_and(|known| known.posts_out() > 0)
     }
 
+    /// Whether a POST of this job left on this connection and it has not ended since.
+    pub(crate) fn is_under_way(&self, job: &JobId) -> bool {
+        self.jobs.get(job).is_some_and(|known| known.posted)
+    }
+
     /// Notes a POST that was just handed over.
     pub(crate) fn posted(&mut self, now: Timestamp, post: &Post) {
+        let bytes = post.args.as_str().len().saturating_add(post.kwargs.as_str().len());
+        if bytes >= LARGE {
+            self.large.insert(post.job.clone(), bytes);
+        }
         self.note(now, &post.job, &post.service, What::Post(post.target.clone()));
     }
 
@@ -123,6 +151,7 @@ impl Requests {
         if let What::Post(target) = &what {
             // Whatever they said before, they are given it anew.
             known.not_found.retain(|worker, _| target.names().is_some_and(|names| !names.contains(worker)));
+            known.posted = true;
         }
         known.out.push_back(Out { number, at: now, what });
     }
@@ -132,6 +161,7 @@ impl Requests {
         let Some(known) = self.jobs.get_mut(job) else { return };
         if let Some(Out { what: What::Post(_), .. }) = known.out.pop_back() {
             self.posts_out = self.posts_out.saturating_sub(1);
+            known.posted = false;
         }
         self.settle(job);
     }
@@ -185,6 +215,26 @@ impl Requests {
         Reply { context, ..reply }
     }
 
+    /// What to ask for when a worker says that its result is ready, where that need not wait until this is stored: the
+    /// broker has taken the POST, so that an answer of its own to the GET is not taken for one to the POST.
+    pub(crate) fn fetch(&mut self, reply: &Reply) -> Option<Poll> {
+        let ReplyKind::Event(FabricEvent { kind: FabricEventKind::ResultReady, worker, .. }) = &reply.kind else {
+            return None;
+        };
+        let known = self.jobs.get_mut(&reply.job).filter(|known| known.posted && known.posts_out() == 0)?;
+        let target = Workers::List(vec![worker.clone()]);
+        known.fetched.insert(worker.clone()).then(|| Poll {
+            job: reply.job.clone(),
+            service: known.service.clone(),
+            target,
+        })
+    }
+
+    /// Whether this worker was asked for its result when it said that it is ready; once for each time that it was.
+    pub(crate) fn was_fetched(&mut self, job: &JobId, worker: &str) -> bool {
+        self.jobs.get_mut(job).is_some_and(|known| known.fetched.remove(worker))
+    }
+
     /// Notes what the decision on a reply asks for. A result to be fetched is for the caller.
     pub(crate) fn follow(&mut self, now: Timestamp, job: &Job, follow_up: FollowUp) {
         let known = self.jobs.entry(job.uuid.clone()).or_default();
@@ -209,6 +259,7 @@ impl Requests {
     /// Forgets a job that has ended.
     pub(crate) fn ended(&mut self, job: &JobId) {
         let Some(known) = self.jobs.remove(job) else { return };
+        self.large.remove(job);
         self.posts_out = self.posts_out.saturating_sub(known.posts_out());
         if let Some(timer) = known.timer {
             self.timers.remove(&(timer, job.clone()));
@@ -237,9 +288,17 @@ impl Requests {
         None
     }
 
+    /// How long the broker may take to answer: on a slow link large jobs are on their way to it for a while, and nothing
+    /// that is sent behind them overtakes them.
+    pub(crate) fn answer_time(&self) -> Duration {
+        let bytes: usize = self.large.values().sum();
+        self.patience.answer.saturating_add(Duration::from_secs((bytes / SLOWEST) as u64))
+    }
+
     /// When there is something to do without a message.
     pub(crate) fn next(&mut self) -> Option<Timestamp> {
-        let late = self.owed_since().map(|at| at.saturating_add(self.patience.answer));
+        let answer_time = self.answer_time();
+        let late = self.owed_since().map(|at| at.saturating_add(answer_time));
         let timer = self.timers.first().map(|(at, _)| *at);
         late.into_iter().chain(timer).min()
     }
@@ -248,7 +307,8 @@ impl Requests {
     /// of a GET, forgotten: the next poll asks anew.
     pub(crate) fn due(&mut self, now: Timestamp) -> Due {
         let mut due = Due::default();
-        while let Some(at) = self.owed_since().filter(|at| at.saturating_add(self.patience.answer) <= now) {
+        let answer_time = self.answer_time();
+        while let Some(at) = self.owed_since().filter(|at| at.saturating_add(answer_time) <= now) {
             let Some((number, job)) = self.sent.pop_front() else { break };
             tracing::debug!(%job, "The broker did not answer a request of {at}");
             let Some(known) = self.jobs.get_mut(&job) else { continue };
@@ -302,6 +362,9 @@ impl Requests {
     /// Sets a job's timer right, and forgets the job when nothing is known of it.
     fn settle(&mut self, job: &JobId) {
         let Some(known) = self.jobs.get_mut(job) else { return };
+        if !self.large.is_empty() && known.posts_out() == 0 {
+            self.large.remove(job);
+        }
         let timer = known.next();
         if timer != known.timer {
             if let Some(old) = std::mem::replace(&mut known.timer, timer) {
@@ -327,6 +390,7 @@ impl Known {
             && self.timer.is_none()
             && self.gone_since.is_none()
             && self.late == 0
+            && !self.posted
     }
 
     fn next(&self) -> Option<Timestamp> {
@@ -461,6 +525,46 @@ mod tests {
         ReplyKind::Accepted { workers: names(workers) }
     }
 
+    fn ready(worker: &str) -> Reply {
+        let event = FabricEvent {
+            worker: worker.to_owned(),
+            kind: FabricEventKind::ResultReady,
+            message: String::new(),
+            severity: "INFO".to_owned(),
+            task: None,
+            data: Json::empty_object(),
+        };
+        Reply::new(id(), ReplyKind::Event(event))
+    }
+
+    #[test]
+    fn a_result_is_fetched_at_once_when_the_broker_has_taken_the_post() {
+        let mut requests = requests();
+        assert_eq!(requests.fetch(&ready("w1")), None);
+        requests.posted(T0, &post(list(&["w1"])));
+        assert_eq!(requests.fetch(&ready("w1")), None);
+        check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+        assert!(requests.is_under_way(&id()));
+        assert_eq!(requests.fetch(&ready("w1")), Some(poll()));
+        // One for each announcement that is stored, and none twice.
+        assert_eq!(requests.fetch(&ready("w1")), None);
+        assert!(!requests.was_fetched(&id(), "w2"));
+        assert!(requests.was_fetched(&id(), "w1") && !requests.was_fetched(&id(), "w1"));
+        requests.ended(&id());
+        assert!(!requests.is_under_way(&id()));
+        assert_eq!(requests.fetch(&ready("w1")), None);
+    }
+
+    #[test]
+    fn nothing_is_fetched_at_once_on_a_new_connection() {
+        let mut requests = requests();
+        requests.posted(T0, &post(list(&["w1"])));
+        check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+        requests.link_lost();
+        assert_eq!(requests.fetch(&ready("w1")), None);
+        assert!(!requests.is_under_way(&id()));
+    }
+
     fn refused() -> ReplyKind {
         ReplyKind::Refused { errors: Vec::new() }
     }
@@ -491,7 +595,22 @@ mod tests {
         }
         check(&mut requests, refused(), got());
         check(&mut requests, refused(), Context::Unknown);
-        assert!(requests.jobs.is_empty() && requests.owed_since().is_none() && requests.sent.is_empty());
+        assert!(requests.owed_since().is_none() && requests.sent.is_empty());
+        requests.ended(&id());
+        assert!(requests.jobs.is_empty());
+    }
+
+    #[test]
+    fn a_large_job_may_take_its_time_on_the_way() {
+        let mut requests = requests();
+        let kwargs = Json::of(&"x".repeat(40 * SLOWEST)).expect("valid");
+        requests.posted(T0, &Post { kwargs, ..post(list(&["w1"])) });
+        assert_eq!((requests.answer_time(), requests.next()), (Duration::from_secs(50), Some(after(50))));
+        assert_eq!(requests.due(after(49)), Due::default());
+        check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+        assert_eq!(requests.answer_time(), Duration::from_secs(10));
+        requests.posted(T0, &post(list(&["w1"])));
+        assert_eq!(requests.next(), Some(after(10)));
     }
 
     #[test]

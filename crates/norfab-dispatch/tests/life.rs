@@ -25,6 +25,8 @@ on_both_stores!(
     a_restart_sends_again_what_was_being_sent,
     a_new_link_asks_for_everything_in_flight,
     the_window_bounds_what_is_under_way,
+    a_window_is_filled_by_quarters,
+    what_comes_while_much_is_under_way_is_stored_together,
     a_guest_serves_its_own_jobs_only,
     cancelled_in_time_is_never_sent,
     strange_messages_are_counted,
@@ -194,6 +196,49 @@ async fn the_window_bounds_what_is_under_way<S: Store + ScheduleStore>(store: Ar
     bench.reply(&first, accepted());
     bench.next_post().await;
     bench.silent().await;
+}
+
+async fn a_window_is_filled_by_quarters<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::start(store, ManualClock::at(T0), Config { window: 8, ..Config::default() });
+    for _ in 0..10 {
+        bench.add(echo()).await;
+    }
+    bench.link_up().await;
+    let mut sent = Vec::new();
+    for _ in 0..8 {
+        sent.push(bench.next_post().await.job);
+    }
+    bench.reply(&sent[0], accepted());
+    bench.silent().await;
+    bench.reply(&sent[1], accepted());
+    bench.next_post().await;
+    bench.next_post().await;
+    bench.silent().await;
+}
+
+async fn what_comes_while_much_is_under_way_is_stored_together<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let mut jobs = Vec::new();
+    for _ in 0..40 {
+        jobs.push(bench.add(echo()).await);
+    }
+    for _ in &jobs {
+        bench.next_post().await;
+    }
+    for job in &jobs {
+        bench.reply(job, accepted());
+    }
+    bench.settle().await;
+    // What came since waits; the result is asked for all the same.
+    let last = &jobs[39];
+    bench.reply(last, result_ready());
+    assert_eq!(bench.next_get().await.job, *last);
+    bench.settle().await;
+    assert!(bench.store.event_list(last, 0, 10).await.expect("readable").is_empty());
+    bench.clock.advance(Duration::from_millis(10));
+    bench.told(last, JobStatus::Started).await;
+    assert_eq!(bench.store.event_list(last, 0, 10).await.expect("readable").len(), 1);
+    bench.settle().await;
 }
 
 async fn a_guest_serves_its_own_jobs_only<S: Store + ScheduleStore>(store: Arc<S>) {

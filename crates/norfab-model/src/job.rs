@@ -281,6 +281,14 @@ impl Job {
             None => self.dispatch_target.as_ref().unwrap_or(&self.workers_requested).clone(),
         }
     }
+
+    /// When it becomes STALE, if it is NEW or in flight: its deadline, but not while it waits for another attempt.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        let unfinished = self.status == JobStatus::New || self.status.is_in_flight();
+        let deadline = self.deadline.filter(|_| unfinished);
+        deadline.map(|deadline| self.next_attempt_at.map_or(deadline, |at| at.max(deadline)))
+    }
 }
 
 /// A job with its payloads.

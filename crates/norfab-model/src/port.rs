@@ -234,6 +234,38 @@ pub struct NextDue {
     pub polled: Option<Timestamp>,
 }
 
+impl NextDue {
+    /// Takes in a job as it now is, so that nothing of it is due before these instants say so. What it was before is not
+    /// taken out again: they may be too early then, never too late.
+    pub fn note(&mut self, job: &Job) {
+        match job.status {
+            JobStatus::Scheduled => {
+                earlier(&mut self.release, job.scheduled_for);
+                earlier(&mut self.miss, job.start_deadline);
+            }
+            JobStatus::New => {
+                earlier(&mut self.expire_unsent, job.expires_at());
+                earlier(&mut self.send, Some(job.next_attempt_at.unwrap_or(Timestamp::EPOCH)));
+            }
+            _ => {
+                earlier(&mut self.expire, job.expires_at());
+                if job.status.is_polled() {
+                    earlier(&mut self.polled, Some(job.last_poll.unwrap_or(Timestamp::EPOCH)));
+                }
+            }
+        }
+    }
+
+    /// Takes in that NEW jobs were claimed: their deadlines are those of jobs in flight now.
+    pub fn note_claimed(&mut self) {
+        earlier(&mut self.expire, self.expire_unsent);
+    }
+}
+
+fn earlier(known: &mut Option<Timestamp>, at: Option<Timestamp>) {
+    *known = known.iter().copied().chain(at).min();
+}
+
 /// Where jobs are kept. Each method is one transaction; it has happened when it returns, and not at all when it fails.
 ///
 /// Every update is conditional on the status that it expects. `now` is handed in: a store never reads a clock. Methods
@@ -242,6 +274,12 @@ pub struct NextDue {
 pub trait Store: Send + Sync + 'static {
     /// Adds a job: SCHEDULED when it has a time, else NEW with its deadline running.
     fn job_add(&self, now: Timestamp, job: &ValidJob) -> impl Future<Output = Result<Job, StoreError>> + Send;
+
+    /// The same for a caller that waits for the job's end. Nobody was told that the job is there, so that a power cut may
+    /// undo it until it is claimed.
+    fn job_add_to_run(&self, now: Timestamp, job: &ValidJob) -> impl Future<Output = Result<Job, StoreError>> + Send {
+        self.job_add(now, job)
+    }
 
     /// The job without its payloads.
     fn job_find(&self, id: &JobId) -> impl Future<Output = Result<Option<Job>, StoreError>> + Send;
@@ -566,5 +604,65 @@ impl InputRequest {
             verdict: InputVerdict::Cancelled,
             metadata: Json::empty_object(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, NewJob};
+
+    const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+    fn after(seconds: u32) -> Option<Timestamp> {
+        Some(T0.plus_seconds(seconds))
+    }
+
+    fn job(status: JobStatus, change: impl FnOnce(&mut Job)) -> Job {
+        let new = NewJob::new("dummy", "echo").at(T0.plus_seconds(60)).grace(10).timeout(100);
+        let mut job = Limits::default().check_job(T0, new).expect("valid").row(T0);
+        job.status = status;
+        change(&mut job);
+        job
+    }
+
+    #[track_caller]
+    fn check(jobs: &[Job], expected: NextDue) {
+        let mut due = NextDue::default();
+        jobs.iter().for_each(|job| due.note(job));
+        assert_eq!(due, expected);
+    }
+
+    #[test]
+    fn each_status_has_its_instants() {
+        let none = NextDue::default();
+        let scheduled = NextDue { release: after(60), miss: after(70), ..none };
+        check(&[job(JobStatus::Scheduled, |_| {})], scheduled);
+        let new = job(JobStatus::New, |job| job.deadline = after(100));
+        check(std::slice::from_ref(&new), NextDue { send: Some(Timestamp::EPOCH), expire_unsent: after(100), ..none });
+        let waits = Job { next_attempt_at: after(120), ..new.clone() };
+        check(&[waits], NextDue { send: after(120), expire_unsent: after(120), ..none });
+        let claimed = Job { status: JobStatus::Submitting, ..new };
+        check(std::slice::from_ref(&claimed), NextDue { expire: after(100), ..none });
+        let sent = Job { status: JobStatus::Started, last_poll: after(1), ..claimed };
+        check(std::slice::from_ref(&sent), NextDue { expire: after(100), polled: after(1), ..none });
+        check(&[Job { status: JobStatus::Completed, ..sent }], none);
+    }
+
+    #[test]
+    fn the_earliest_of_all_counts() {
+        let at = |seconds| job(JobStatus::New, |job| (job.deadline, job.next_attempt_at) = (after(9), after(seconds)));
+        let expected = NextDue { send: after(3), expire_unsent: after(9), ..NextDue::default() };
+        check(&[at(5), at(3), at(4)], expected);
+    }
+
+    #[test]
+    fn what_is_claimed_expires_no_later() {
+        let mut due = NextDue { expire_unsent: after(5), ..NextDue::default() };
+        due.note_claimed();
+        assert_eq!(due, NextDue { expire: after(5), ..due });
+        due.expire = after(3);
+        due.note_claimed();
+        assert_eq!(due.expire, after(3));
     }
 }

@@ -88,6 +88,12 @@ impl JobStatus {
         matches!(self, Self::Submitting | Self::Dispatched | Self::Started | Self::WaitingClientInput)
     }
 
+    /// Whether the fabric is asked for a job in this status from time to time.
+    #[must_use]
+    pub const fn is_polled(self) -> bool {
+        self.is_in_flight() && !matches!(self, Self::Submitting)
+    }
+
     /// Whether a job may go from this status to `next`. The same status again is no transition.
     #[must_use]
     pub const fn can_become(self, next: JobStatus) -> bool {

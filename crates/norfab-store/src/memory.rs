@@ -138,7 +138,7 @@ impl Store for MemoryStore {
         let mut data = self.write();
         let mut due = data.selected(BATCH, |job| {
             let may = transition::may_expire(job, overdue) && in_scope(scope, job);
-            let at = transition::expires_at(job).filter(|at| may && *at <= now)?;
+            let at = job.expires_at().filter(|at| may && *at <= now)?;
             Some((job.status != JobStatus::New, at))
         });
         due.sort_unstable();
@@ -173,7 +173,7 @@ impl Store for MemoryStore {
         let mut data = self.write();
         let due = data.selected(limit, |job| {
             let polled = job.last_poll.unwrap_or(Timestamp::EPOCH);
-            (transition::is_polled(job.status) && polled <= before && in_scope(scope, job)).then_some(polled)
+            (job.status.is_polled() && polled <= before && in_scope(scope, job)).then_some(polled)
         });
         let mut polls = Vec::with_capacity(due.len());
         for number in due {
@@ -210,7 +210,7 @@ impl Store for MemoryStore {
             transition::recover(&mut row.job, now);
             if claimed && row.job.status == JobStatus::New {
                 found.requeued += 1;
-            } else if transition::is_polled(row.job.status) {
+            } else if row.job.status.is_polled() {
                 found.in_flight += 1;
             }
         }
@@ -269,22 +269,9 @@ impl Store for MemoryStore {
 
     async fn job_next_due(&self, scope: &Scope) -> Result<NextDue, StoreError> {
         let data = self.read();
-        let jobs = || data.rows.values().map(|row| &row.job).filter(|job| in_scope(scope, job));
-        let waiting = || jobs().filter(|job| job.status == JobStatus::Scheduled);
-        Ok(NextDue {
-            release: waiting().filter_map(|job| job.scheduled_for).min(),
-            miss: waiting().filter_map(|job| job.start_deadline).min(),
-            expire_unsent: jobs().filter(|job| job.status == JobStatus::New).filter_map(transition::expires_at).min(),
-            expire: jobs().filter(|job| job.status != JobStatus::New).filter_map(transition::expires_at).min(),
-            send: jobs()
-                .filter(|job| job.status == JobStatus::New)
-                .map(|job| job.next_attempt_at.unwrap_or(Timestamp::EPOCH))
-                .min(),
-            polled: jobs()
-                .filter(|job| transition::is_polled(job.status))
-                .map(|job| job.last_poll.unwrap_or(Timestamp::EPOCH))
-                .min(),
-        })
+        let mut due = NextDue::default();
+        data.rows.values().filter(|row| in_scope(scope, &row.job)).for_each(|row| due.note(&row.job));
+        Ok(due)
     }
 
     async fn job_unfinished(&self) -> Result<Vec<Job>, StoreError> {

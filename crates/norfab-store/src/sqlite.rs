@@ -61,6 +61,7 @@ pub struct SqliteStore {
 struct Shared {
     path: PathBuf,
     access: Access,
+    durability: Durability,
     codec: Codec,
     payloads: codec::Reader,
     connections: Connections,
@@ -81,8 +82,8 @@ impl SqliteStore {
         let codec = info::settle_codec(&path, &connections, options).await?;
         let payloads = codec::Reader { most_bytes: options.most_payload_bytes };
         let (zone, adds) = (LocalZone::default(), add::Queue::default());
-        let (access, whereabouts) = (options.access, Whereabouts::of(&path));
-        let shared = Shared { path, access, codec, payloads, connections, whereabouts, zone, adds };
+        let (access, durability, whereabouts) = (options.access, options.durability, Whereabouts::of(&path));
+        let shared = Shared { path, access, durability, codec, payloads, connections, whereabouts, zone, adds };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -109,13 +110,33 @@ impl SqliteStore {
 }
 
 impl Shared {
-    /// Begins to write; `doing` completes "the database failed to ..".
+    /// Begins to write what must be on the disk before anything is said of it; `doing` completes "the database failed
+    /// to ..".
     async fn write(&self, doing: &'static str) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.begin(self.durability, doing).await
+    }
+
+    /// Begins to write what comes again by itself, should a power cut undo it. Nobody waits for the disk then; the next
+    /// commit of [`write`](Self::write) takes it along, since the log is written in order.
+    async fn write_along(&self, doing: &'static str) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.begin(Durability::Normal, doing).await
+    }
+
+    /// The setting cannot be changed within a transaction, and belongs to the connection: it goes with each beginning.
+    async fn begin(
+        &self,
+        durability: Durability,
+        doing: &'static str,
+    ) -> Result<Transaction<'static, Sqlite>, StoreError> {
         if self.access == Access::ReadOnly {
             return Err(StoreError::ReadOnly(doing));
         }
         self.in_place(&self.connections.kept, doing)?;
-        self.connections.kept.begin_with("BEGIN IMMEDIATE").await.map_err(storage(doing))
+        let begin = match durability {
+            Durability::Full => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+            Durability::Normal => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
+        };
+        self.connections.kept.begin_with(begin).await.map_err(storage(doing))
     }
 
     /// A connection to read with.
@@ -149,7 +170,11 @@ fn storage<E: Into<BoxDynError>>(doing: &'static str) -> impl Fn(E) -> StoreErro
 
 impl Store for SqliteStore {
     async fn job_add(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        add::job_add(&self.shared, now, job).await
+        add::job_add(&self.shared, now, job, self.shared.durability).await
+    }
+
+    async fn job_add_to_run(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
+        add::job_add(&self.shared, now, job, Durability::Normal).await
     }
 
     async fn job_find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
@@ -273,5 +298,35 @@ impl Store for SqliteStore {
         self.shared.connections.readers.close().await;
         // Last, so that SQLite writes the log into the file.
         self.shared.connections.kept.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `PRAGMA synchronous` is within both kinds of transaction, twice each: 1 is NORMAL, 2 is FULL.
+    async fn check(durability: Durability, lasting: i64) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = StoreOptions { durability, ..StoreOptions::default() };
+        let store = SqliteStore::open(folder.path().join("jobs.db"), &options).await.unwrap();
+        for _ in 0..2 {
+            let tx = store.shared.write("write").await.unwrap();
+            assert_eq!(synchronous(tx).await, lasting, "{durability:?}");
+            let tx = store.shared.write_along("write").await.unwrap();
+            assert_eq!(synchronous(tx).await, 1, "{durability:?}");
+        }
+    }
+
+    async fn synchronous(mut tx: Transaction<'static, Sqlite>) -> i64 {
+        let found = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut *tx).await.unwrap();
+        tx.commit().await.unwrap();
+        found
+    }
+
+    #[tokio::test]
+    async fn only_what_must_last_waits_for_the_disk() {
+        check(Durability::Full, 2).await;
+        check(Durability::Normal, 1).await;
     }
 }

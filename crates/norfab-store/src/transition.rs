@@ -14,7 +14,7 @@ use norfab_model::{
 
 pub(crate) use delivery::{AgainStep, ClaimStep, claim, fail, send_again};
 use delivery::{ask_instead, is_overdue};
-pub(crate) use fold::{Fold, Stored, needs_results};
+pub(crate) use fold::{Fold, Stored, must_last, needs_results};
 
 /// The longest pause before another attempt to send a job.
 pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(10);
@@ -114,20 +114,9 @@ pub(crate) fn fail_unreadable(job: &mut Job, now: Timestamp, reason: &str) -> Jo
     fail(job, now, &format!("the stored arguments cannot be read: {reason}"))
 }
 
-/// Whether the fabric is asked for this job from time to time.
-pub(crate) fn is_polled(status: JobStatus) -> bool {
-    status.is_in_flight() && status != JobStatus::Submitting
-}
-
 /// What to ask for, for a job in flight.
 pub(crate) fn poll(job: &Job) -> Poll {
     Poll { job: job.uuid.clone(), service: job.service.clone(), target: job.outstanding_workers() }
-}
-
-/// When a job that is NEW or in flight becomes STALE: its deadline, but not while it waits for another attempt.
-pub(crate) fn expires_at(job: &Job) -> Option<Timestamp> {
-    let unfinished = job.status == JobStatus::New || job.status.is_in_flight();
-    job.deadline.filter(|_| unfinished).map(|deadline| job.next_attempt_at.map_or(deadline, |at| at.max(deadline)))
 }
 
 /// Whether a job may expire now at all.
@@ -188,7 +177,7 @@ pub(crate) fn recover(job: &mut Job, now: Timestamp) {
         job.status = if again { JobStatus::New } else { JobStatus::Dispatched };
         job.next_attempt_at = None;
     }
-    if is_polled(job.status) {
+    if job.status.is_polled() {
         job.last_poll = None;
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::encode::{self, NewRow};
 use super::event::event_add_in_tx;
-use super::{Access, Shared, storage};
+use super::{Access, Durability, Shared, storage};
 use crate::transition;
 
 const DOING: &str = "add a job";
@@ -26,6 +26,7 @@ pub(super) struct Queue {
 struct Waiting {
     now: Timestamp,
     job: ValidJob,
+    durability: Durability,
     answer: oneshot::Sender<Result<Job, StoreError>>,
 }
 
@@ -40,6 +41,12 @@ impl Queue {
     fn take(&self) -> Vec<Waiting> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// The most that one of those who wait asks for.
+    fn durability(&self) -> Durability {
+        let queue = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        most_durable(&queue)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +55,22 @@ enum Place {
     Behind,
 }
 
-pub(super) async fn job_add(shared: &Arc<Shared>, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
+fn most_durable(waiting: &[Waiting]) -> Durability {
+    let full = waiting.iter().any(|one| one.durability == Durability::Full);
+    if full { Durability::Full } else { Durability::Normal }
+}
+
+pub(super) async fn job_add(
+    shared: &Arc<Shared>,
+    now: Timestamp,
+    job: &ValidJob,
+    durability: Durability,
+) -> Result<Job, StoreError> {
     if shared.access == Access::ReadOnly {
         return Err(StoreError::ReadOnly(DOING));
     }
     let (answer, answered) = oneshot::channel();
-    if shared.adds.join(Waiting { now, job: job.clone(), answer }) == Place::First {
+    if shared.adds.join(Waiting { now, job: job.clone(), durability, answer }) == Place::First {
         // A task of its own: a caller that goes away must not take the others' jobs with it.
         tokio::spawn(write_waiting(Arc::clone(shared)));
     }
@@ -62,14 +79,17 @@ pub(super) async fn job_add(shared: &Arc<Shared>, now: Timestamp, job: &ValidJob
 
 /// Waits for the writer, and adds everything that has arrived by then.
 async fn write_waiting(shared: Arc<Shared>) {
-    let transaction = shared.write(DOING).await;
+    let durability = shared.adds.durability();
+    let mut transaction = Some(shared.begin(durability, DOING).await);
     let mut waiting = shared.adds.take();
-    let mut transaction = Some(transaction);
     while !waiting.is_empty() {
         let rest = waiting.split_off(batch_size(&waiting));
-        let begun = match transaction.take() {
+        let wanted = most_durable(&waiting);
+        // Those that came while the writer was waited for may ask for more.
+        let begun = transaction.take().filter(|_| wanted == durability || durability == Durability::Full);
+        let begun = match begun {
             Some(begun) => begun,
-            None => shared.write(DOING).await,
+            None => shared.begin(wanted, DOING).await,
         };
         let outcome = match begun {
             Ok(transaction) => add_in_tx(&shared, transaction, &waiting).await,

@@ -11,7 +11,7 @@ use super::load::{self, Step, Wanted};
 use super::local_time::LocalTime;
 use super::schedule::count_failed_in_tx;
 use super::{Shared, storage};
-use crate::transition::{Fold, needs_results};
+use crate::transition::{Fold, must_last, needs_results};
 
 const DOING: &str = "apply replies";
 
@@ -24,7 +24,8 @@ pub(super) async fn job_apply(
     if replies.is_empty() {
         return Ok(AppliedReplies::default());
     }
-    let mut tx = shared.write(DOING).await?;
+    let mut tx =
+        if replies.iter().any(must_last) { shared.write(DOING).await? } else { shared.write_along(DOING).await? };
     let mut folds = load_folds(shared, &mut tx, &replies).await?;
     let mut outcome = AppliedReplies::default();
     for reply in replies {

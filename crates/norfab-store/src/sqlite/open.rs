@@ -135,13 +135,17 @@ pub(super) async fn look(path: &Path, options: &SqliteConnectOptions) -> Result<
 }
 
 pub(super) fn connect_options(path: &Path, options: &StoreOptions) -> SqliteConnectOptions {
-    SqliteConnectOptions::new().filename(path).busy_timeout(options.busy_timeout).foreign_keys(true).synchronous(
-        match options.durability {
-            Durability::Full => SqliteSynchronous::Full,
-            Durability::Normal => SqliteSynchronous::Normal,
-        },
-    )
+    let synchronous = match options.durability {
+        Durability::Full => SqliteSynchronous::Full,
+        Durability::Normal => SqliteSynchronous::Normal,
+    };
+    let options = SqliteConnectOptions::new().filename(path).busy_timeout(options.busy_timeout);
+    options.foreign_keys(true).synchronous(synchronous).row_buffer_size(ROWS_AT_ONCE)
 }
+
+/// Rows that a connection's thread hands over without waiting for who reads them: a whole batch of a pass. With fewer, the
+/// two threads would take turns for every few rows.
+const ROWS_AT_ONCE: usize = 1024;
 
 async fn connect(path: &Path, options: SqliteConnectOptions, access: Access) -> Result<Connections, StoreOpenError> {
     let failed = |source| StoreOpenError::of("open", path, source);

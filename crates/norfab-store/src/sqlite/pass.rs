@@ -22,7 +22,7 @@ pub(super) async fn job_release_due(
     link: Link,
 ) -> Result<Released, StoreError> {
     const DOING: &str = "release delayed jobs";
-    let mut tx = shared.write(DOING).await?;
+    let mut tx = shared.write_along(DOING).await?;
     let rows = select::due(&mut tx, now, scope, link, BATCH, DOING).await?;
     if rows.is_empty() {
         return Ok(Released::default());
@@ -253,7 +253,7 @@ pub(super) async fn job_take_polls(
     limit: u32,
 ) -> Result<Vec<Poll>, StoreError> {
     const DOING: &str = "choose jobs to ask for";
-    let mut tx = shared.write(DOING).await?;
+    let mut tx = shared.write_along(DOING).await?;
     let rows = select::to_poll(&mut tx, before, scope, limit, DOING).await?;
     if rows.is_empty() {
         return Ok(Vec::new());

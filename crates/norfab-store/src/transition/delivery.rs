@@ -2,7 +2,7 @@
 
 use norfab_model::{Job, JobEvent, JobStatus, LiveWorkers, Placement, Resend, RetryPolicy, Timestamp, Workers, place};
 
-use super::{end, event, is_polled, seconds};
+use super::{end, event, seconds};
 
 /// What comes of the attempt to claim a NEW job.
 pub(crate) enum ClaimStep {
@@ -103,7 +103,7 @@ pub(crate) fn send_again(job: &mut Job, now: Timestamp, why: &Resend, live: Opti
             let message = format!("sent again to {target}: the broker has not confirmed it");
             Some((target, message))
         }
-        Resend::Lost(workers) if is_polled(job.status) && !job.is_too_late_to_start(now) => {
+        Resend::Lost(workers) if job.status.is_polled() && !job.is_too_late_to_start(now) => {
             let needed = |worker: &&String| {
                 !job.workers_started.contains(*worker)
                     && !job.workers_completed.contains(*worker)
@@ -113,7 +113,7 @@ pub(crate) fn send_again(job: &mut Job, now: Timestamp, why: &Resend, live: Opti
             let target = Workers::List(workers.clone());
             (!workers.is_empty()).then(|| (target, format!("sent again to {}: not delivered yet", workers.join(", "))))
         }
-        Resend::Elsewhere if is_polled(job.status) && !job.is_too_late_to_start(now) => elsewhere(job, live),
+        Resend::Elsewhere if job.status.is_polled() && !job.is_too_late_to_start(now) => elsewhere(job, live),
         _ => None,
     };
     let Some((target, message)) = step else { return AgainStep::Nothing };

@@ -6,7 +6,7 @@ use norfab_model::{
 };
 
 use super::delivery::not_delivered;
-use super::{event, failed_run, is_polled};
+use super::{event, failed_run};
 
 /// The results of a job as they are stored, or why they cannot be read.
 pub(crate) struct Stored(pub(crate) Result<Results, String>);
@@ -87,7 +87,7 @@ impl Fold {
 
     fn note_times(&mut self, now: Timestamp) {
         let job = &mut self.job;
-        if job.started_at.is_none() && (is_polled(job.status) || job.status == JobStatus::Completed) {
+        if job.started_at.is_none() && (job.status.is_polled() || job.status == JobStatus::Completed) {
             job.started_at = Some(now);
         }
         if job.status.is_terminal() {
@@ -119,6 +119,23 @@ pub(crate) fn needs_results(reply: &Reply) -> bool {
     }
 }
 
+/// Whether what a reply changes must outlast a power cut. It does when the reply may end a job, or a worker's part of it,
+/// that the worker never had: that is told, and the job must not be sent again. And when it fixes the workers of a job that
+/// went to whoever was there: it must not be sent to others. All else the fabric says again when it is asked.
+pub(crate) fn must_last(reply: &Reply) -> bool {
+    match &reply.kind {
+        ReplyKind::Refused { .. } | ReplyKind::NotFound { .. } => true,
+        ReplyKind::Accepted { workers } => match &reply.context {
+            Context::Post { target, .. } | Context::Answer { target } => {
+                target.names().is_none_or(|names| names.iter().any(|name| !workers.contains(name)))
+            }
+            Context::Unknown => true,
+            Context::Get { .. } | Context::Repeated(_) => false,
+        },
+        _ => false,
+    }
+}
+
 /// Adds results. One that makes the whole larger than is read back becomes a failure of that worker.
 fn keep_results(job: &Job, kept: &mut Results, new: Vec<(String, Json)>, most_bytes: usize) {
     let size = |worker: &str, result: &Json| worker.len() + result.as_str().len() + 8;
@@ -133,5 +150,38 @@ fn keep_results(job: &Job, kept: &mut Results, new: Vec<(String, Json)>, most_by
         };
         total = total.saturating_add(size(&worker, &result));
         kept.insert(worker, result);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use norfab_model::{JobId, Workers};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: ReplyKind, context: Context, expected: bool) {
+        let reply = Reply { context, ..Reply::new(JobId::new("job").unwrap(), kind) };
+        assert_eq!(must_last(&reply), expected, "{reply:?}");
+    }
+
+    fn to(names: &[&str]) -> Context {
+        let target = Workers::List(names.iter().map(|name| (*name).to_owned()).collect());
+        Context::Post { target, failed_before: 0 }
+    }
+
+    #[test]
+    fn what_the_fabric_says_again_may_be_lost_and_nothing_else() {
+        let accepted = || ReplyKind::Accepted { workers: vec!["w1".to_owned()] };
+        let worker = || "w1".to_owned();
+        check(accepted(), to(&["w1"]), false);
+        check(accepted(), to(&["w1", "w2"]), true);
+        check(accepted(), Context::Post { target: Workers::All, failed_before: 0 }, true);
+        check(accepted(), Context::Get { target: Workers::All }, false);
+        check(accepted(), Context::Unknown, true);
+        check(ReplyKind::Stored { worker: worker() }, Context::Unknown, false);
+        check(ReplyKind::Result { worker: worker(), result: Json::empty_object() }, Context::Unknown, false);
+        check(ReplyKind::Refused { errors: Vec::new() }, to(&["w1"]), true);
+        check(ReplyKind::NotFound { worker: worker() }, Context::Repeated(3), true);
     }
 }

@@ -21,7 +21,7 @@ pub(super) async fn schedule_materialize_due(
     shared: &Shared,
     request: Materialize<'_>,
 ) -> Result<Materialized, StoreError> {
-    let mut tx = shared.write(DOING).await?;
+    let mut tx = shared.write_along(DOING).await?;
     let mut due = due(&mut tx, &request).await?;
     let more = due.len() > request.batch as usize;
     due.truncate(request.batch as usize);
@@ -189,7 +189,7 @@ async fn in_parts(
 }
 
 async fn part_alone(shared: &Shared, request: &Materialize<'_>, part: &[i64]) -> Result<Materialized, StoreError> {
-    let tx = shared.write(DOING).await?;
+    let tx = shared.write_along(DOING).await?;
     attempt(shared, tx, request, part).await
 }
 

@@ -1,0 +1,75 @@
+//! When there is something to do next: asked for once, and kept up by what changes.
+
+use std::time::Duration;
+
+use norfab_model::{Broker, Clock, Job, Link, NextDue, ScheduleStore, Store, StoreError, Timestamp};
+
+use crate::Dispatcher;
+
+/// Whether jobs that could not be sent may wait to be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempts {
+    MayWait,
+    None,
+}
+
+/// How long a pass waits that finds something due and cannot do it: what stands in its way is not known.
+const STUCK_PAUSE: Duration = Duration::from_secs(1);
+
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// The nearest instants at which there is work, asked for once. What changes from then on is noted in them; a step that
+    /// something was due for has them asked for again, as what it changed is not taken out of them.
+    pub(crate) async fn due(&mut self) -> Result<NextDue, StoreError> {
+        match self.due {
+            Some(due) => Ok(due),
+            None => {
+                let due = self.store.job_next_due(&self.config.scope).await?;
+                if due.send.is_none() {
+                    self.attempts = Attempts::None;
+                }
+                self.due = Some(due);
+                Ok(due)
+            }
+        }
+    }
+
+    /// Notes how a job is now in the nearest instants.
+    pub(crate) fn note(&mut self, job: &Job) {
+        if job.next_attempt_at.is_some() {
+            self.attempts = Attempts::MayWait;
+        }
+        if let Some(due) = &mut self.due {
+            due.note(job);
+        }
+    }
+
+    /// Something may have changed behind the instants that were asked for.
+    pub(crate) fn forget_instants(&mut self) {
+        self.due = None;
+        self.attempts = Attempts::MayWait;
+        self.schedule_due = None;
+    }
+
+    pub(crate) async fn next_wake(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
+        let due = self.due().await?;
+        let up = self.link.link() == Link::Up;
+        // While the link is down the instants of its work are frozen: they must not wake the loop again and again.
+        let release = due.release.filter(|_| up);
+        let may_send = up && self.room() > 0 && self.live.owed_since().is_none();
+        let send = due.send.filter(|_| may_send);
+        let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
+        let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
+        let miss = due.miss.map(|at| at.saturating_add(Duration::from_micros(1)));
+        let expire = due.expire.filter(|_| !self.is_silent()).and_then(|at| self.hold.delays(at));
+        let requests = self.requests.next().filter(|_| up && !self.link.is_doubted());
+        let occurrence = self.schedules_wake(now).await;
+        let instants = [release, miss, due.expire_unsent, expire, send, poll, requests, occurrence];
+        let unasked = self.send_after.filter(|_| up && !self.fetch.is_empty());
+        let live = self.live.gives_up_at(self.config.probe_timeout).filter(|at| *at > now);
+        let link = [self.link.next(now), self.doubtful_at(), live, unasked];
+        let wake = instants.into_iter().chain(link).flatten().min().unwrap_or(Timestamp::MAX);
+        // Whatever is in a row, the loop must not turn on the spot.
+        let earliest = if self.progress { now } else { now.saturating_add(STUCK_PAUSE) };
+        Ok(if wake <= now { earliest } else { wake })
+    }
+}
