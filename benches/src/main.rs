@@ -1,8 +1,13 @@
 //! Measures what the client does beside what the machine can do at most, both in the same run: `cargo xtask bench`.
 //! docs/performance.md says how each figure is measured.
 
+mod database;
 mod figure;
+mod fixture;
+mod materialize;
+mod release;
 mod setting;
+mod stopwatch;
 
 use std::process::ExitCode;
 
@@ -19,7 +24,10 @@ struct Group {
 }
 
 /// Every group, in the order of docs/performance.md.
-const GROUPS: &[Group] = &[];
+const GROUPS: &[Group] = &[
+    Group { name: "materialize", measure: materialize::measure },
+    Group { name: "release", measure: release::measure },
+];
 
 /// Measures beside the limit of the machine.
 #[derive(Parser)]

@@ -1,0 +1,118 @@
+//! What stands in the databases: schedules and jobs that the product itself has made once, copied so often by SQL.
+
+use anyhow::{Context, Result};
+use norfab_model::{
+    Claim, Interval, Job, Json, Limits, NewJob, NewSchedule, Reply, ReplyKind, RetryPolicy, Schedule, ScheduleStore, Scope,
+    Store, Timestamp, Workers,
+};
+use norfab_store::SqliteStore;
+use rusqlite::Connection;
+
+use crate::database::{Database, multiply};
+
+/// When every measurement begins.
+pub(crate) const START: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+/// So many seconds after the start.
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(START.as_micros() + seconds * 1_000_000)
+}
+
+/// An identity as random as that of an occurrence, in SQL.
+const RANDOM_ID: &str = "lower(hex(randomblob(16)))";
+/// An identity that grows with time, as that of a job which a caller adds, in SQL.
+const GROWING_ID: &str = "printf('%012x7%03x', 1795996800000 + n, 0) || lower(hex(randomblob(8)))";
+
+/// A job as a caller asks for it.
+pub(crate) fn new_job() -> NewJob {
+    NewJob::new("nornir", "cli").workers(Workers::One("nornir-worker-1".to_owned())).kwargs(arguments())
+}
+
+/// The job of a caller that is due so many seconds after the start.
+pub(crate) fn delayed(seconds: i64) -> NewJob {
+    new_job().at(at(seconds))
+}
+
+/// A schedule as a caller asks for it, without its name.
+pub(crate) fn new_schedule(seconds: u64) -> Result<NewSchedule> {
+    let workers = Workers::One("nornir-worker-1".to_owned());
+    Ok(NewSchedule::new("nornir", "cli", Interval::new(seconds)?).workers(workers).kwargs(arguments()))
+}
+
+fn arguments() -> Json {
+    let kwargs = serde_json::json!({ "commands": ["show version", "show interfaces"], "FC": "spine", "dry_run": false });
+    Json::from(kwargs)
+}
+
+/// Adds a schedule.
+pub(crate) async fn add_schedule(store: &SqliteStore, new: NewSchedule) -> Result<Schedule> {
+    Ok(store.schedule_add(&Limits::default().check_schedule(START, new)?).await?)
+}
+
+/// Adds a job.
+pub(crate) async fn add_job(store: &SqliteStore, new: NewJob) -> Result<Job> {
+    Ok(store.job_add(START, &Limits::default().check_job(START, new)?).await?)
+}
+
+/// So many ACTIVE schedules of an hour, the first occurrence of all an hour after the start.
+pub(crate) fn schedules(database: &Database, count: usize) -> Result<()> {
+    database.with_store(|store| async move { add_schedule(&store, new_schedule(3600)?.name("schedule-0")).await })?;
+    database.fill(|connection| {
+        let row = newest(connection, "job_schedules")?;
+        let replaced = [("uuid", RANDOM_ID), ("name", "'schedule-' || n")];
+        multiply(connection, "job_schedules", row, count.saturating_sub(1), &replaced)
+    })
+}
+
+/// So many SCHEDULED jobs, due so many seconds after the start.
+pub(crate) fn scheduled_jobs(database: &Database, count: usize, seconds: i64) -> Result<()> {
+    database.with_store(|store| async move { add_job(&store, delayed(seconds)).await })?;
+    database.fill(|connection| {
+        let row = newest(connection, "jobs")?;
+        multiply(connection, "jobs", row, count.saturating_sub(1), &[("uuid", GROWING_ID)])
+    })
+}
+
+/// So many COMPLETED jobs, every tenth of them of one schedule, which is returned.
+pub(crate) fn finished_jobs(database: &Database, count: usize) -> Result<Schedule> {
+    let schedule = database.with_store(|store| async move {
+        complete(&store).await?;
+        add_schedule(&store, new_schedule(60)?.paused()).await
+    })?;
+    database.fill(|connection| {
+        let row = newest(connection, "jobs")?;
+        let of_schedule = format!("CASE WHEN n % 10 = 0 THEN '{}' END", schedule.uuid);
+        let replaced = [
+            ("uuid", GROWING_ID),
+            ("schedule_id", of_schedule.as_str()),
+            ("scheduled_for", "CASE WHEN n % 10 = 0 THEN 1795996800.0 - 60.0 * n END"),
+            ("origin", "CASE WHEN n % 10 = 0 THEN 'occurrence' ELSE 'direct' END"),
+            ("added_at", "1795996800.0 - n"),
+        ];
+        multiply(connection, "jobs", row, count.saturating_sub(1), &replaced)
+    })?;
+    Ok(schedule)
+}
+
+/// One job through its whole life.
+async fn complete(store: &SqliteStore) -> Result<()> {
+    let job = add_job(store, new_job()).await?.uuid;
+    let claimed = store.job_claim(Claim::new(START, &Scope::All, 1)).await?;
+    anyhow::ensure!(claimed.posts.len() == 1, "the job was not claimed");
+    let worker = "nornir-worker-1".to_owned();
+    let result = Json::parse(r#"{"failed": false, "result": {"spine-1": "up 4 days"}}"#)?;
+    let replies = [
+        ReplyKind::Accepted { workers: vec![worker.clone()] },
+        ReplyKind::Stored { worker: worker.clone() },
+        ReplyKind::Result { worker, result },
+    ];
+    let replies = replies.into_iter().map(|kind| Reply::new(job.clone(), kind)).collect();
+    store.job_apply(at(1), RetryPolicy::default(), replies).await?;
+    let done = store.job_find(&job).await?.context("the job is gone")?;
+    anyhow::ensure!(done.status == norfab_model::JobStatus::Completed, "the job is {}", done.status);
+    Ok(())
+}
+
+fn newest(connection: &Connection, table: &str) -> Result<i64> {
+    Ok(connection.query_row(&format!("SELECT max(rowid) FROM {table}"), [], |row| row.get(0))?)
+}
