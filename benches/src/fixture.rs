@@ -18,9 +18,7 @@ pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(START.as_micros() + seconds * 1_000_000)
 }
 
-/// An identity as random as that of an occurrence, in SQL.
-const RANDOM_ID: &str = "lower(hex(randomblob(16)))";
-/// An identity that grows with time, as that of a job which a caller adds, in SQL.
+/// An identity that grows with time, as those that the product gives, in SQL.
 const GROWING_ID: &str = "printf('%012x7%03x', 1795996800000 + n, 0) || lower(hex(randomblob(8)))";
 
 /// A job as a caller asks for it.
@@ -59,7 +57,7 @@ pub(crate) fn schedules(database: &Database, count: usize) -> Result<()> {
     database.with_store(|store| async move { add_schedule(&store, new_schedule(3600)?.name("schedule-0")).await })?;
     database.fill(|connection| {
         let row = newest(connection, "job_schedules")?;
-        let replaced = [("uuid", RANDOM_ID), ("name", "'schedule-' || n")];
+        let replaced = [("uuid", GROWING_ID), ("name", "'schedule-' || n")];
         multiply(connection, "job_schedules", row, count.saturating_sub(1), &replaced)
     })
 }

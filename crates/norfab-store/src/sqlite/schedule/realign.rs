@@ -2,10 +2,10 @@
 
 use norfab_model::{Realigned, Schedule, StoreError, Timestamp, Upcoming};
 
-use super::encode::ChangeRow;
-use super::{all_written, find};
+use super::encode::Changes;
+use super::find;
 use crate::sqlite::row::Cell;
-use crate::sqlite::{Shared, encode, load, storage};
+use crate::sqlite::{Shared, load, storage};
 
 pub(super) async fn schedule_next_due(shared: &Shared) -> Result<Option<Timestamp>, StoreError> {
     const DOING: &str = "look for the next due schedule";
@@ -24,21 +24,19 @@ pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<
         .fetch_all(&mut *tx)
         .await
         .map_err(storage(DOING))?;
-    let (mut realigned, mut changes) = (Vec::new(), Vec::new());
+    let (mut realigned, mut changes) = (Vec::new(), Changes::default());
     for row in find::rows(&mut tx, &ahead, DOING).await? {
         // Who cannot be read comes to light when it is due.
         let Ok(before) = row.schedule() else { continue };
         let Some((from, to)) = moved(&before, now) else { continue };
         let after = Schedule { next: Some(to), ..before.clone() };
-        changes.push(ChangeRow::new(row.row, &before, &after));
+        changes.push(row.row, &before, &after);
         realigned.push(Realigned { schedule: before.uuid, name: before.name, from, to });
     }
     if changes.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = encode::array(&changes).map_err(storage(DOING))?;
-    let written = sqlx::query_file!("sql/schedule/change.sql", rows).execute(&mut *tx).await;
-    all_written(&written.map_err(storage(DOING))?, changes.len(), DOING)?;
+    changes.write(&mut tx, DOING).await?;
     tx.commit().await.map_err(storage(DOING))?;
     Ok(realigned)
 }

@@ -2,11 +2,11 @@
 
 use norfab_model::{Rezoned, StoreError};
 
-use super::encode::ChangeRow;
-use super::{all_written, find};
+use super::encode::Changes;
+use super::find;
 use crate::by_zone::rezone;
 use crate::sqlite::row::Cell;
-use crate::sqlite::{Shared, encode, storage};
+use crate::sqlite::{Shared, storage};
 
 pub(super) async fn schedule_rezone(shared: &Shared, zone_data: &str) -> Result<Vec<Rezoned>, StoreError> {
     const DOING: &str = "bring schedules to other zone data";
@@ -15,7 +15,7 @@ pub(super) async fn schedule_rezone(shared: &Shared, zone_data: &str) -> Result<
         .fetch_all(&mut *tx)
         .await
         .map_err(storage(DOING))?;
-    let (mut told, mut changes) = (Vec::new(), Vec::new());
+    let (mut told, mut changes) = (Vec::new(), Changes::default());
     for row in find::rows(&mut tx, &by_others, DOING).await? {
         // Who cannot be read comes to light when it is due.
         let Ok(before) = row.schedule() else { continue };
@@ -24,15 +24,13 @@ pub(super) async fn schedule_rezone(shared: &Shared, zone_data: &str) -> Result<
             _ => None,
         };
         let (after, moved) = rezone(&before, offset_then);
-        changes.push(ChangeRow::rezoned(row.row, &before, &after));
+        changes.push_rezoned(row.row, &before, &after);
         told.extend(moved);
     }
     if changes.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = encode::array(&changes).map_err(storage(DOING))?;
-    let written = sqlx::query_file!("sql/schedule/change.sql", rows).execute(&mut *tx).await;
-    all_written(&written.map_err(storage(DOING))?, changes.len(), DOING)?;
+    changes.write(&mut tx, DOING).await?;
     tx.commit().await.map_err(storage(DOING))?;
     Ok(told)
 }
