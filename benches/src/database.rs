@@ -60,7 +60,8 @@ impl Database {
     pub(crate) fn connect(&self) -> Result<Connection> {
         let connection = Connection::open(self.path())?;
         connection.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000;",
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000;
+             PRAGMA cache_size = -16000;",
         )?;
         connection.set_prepared_statement_cache_capacity(100);
         Ok(connection)
@@ -95,18 +96,26 @@ pub(crate) fn runtime() -> Result<Runtime> {
 }
 
 /// The columns of a table.
-pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Vec<String>> {
+fn columns(connection: &Connection, table: &str) -> Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?;
     let names = statement.query_map([table], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
     Ok(names)
 }
 
-/// The given columns of rows, as they are stored.
-pub(crate) fn rows(connection: &Connection, columns: &[&str], rest: &str) -> Result<Vec<Vec<Value>>> {
-    let mut statement = connection.prepare(&format!("SELECT {} {rest}", columns.join(", ")))?;
-    let of_row = |row: &rusqlite::Row<'_>| (0..columns.len()).map(|place| row.get(place)).collect();
+/// The rows of a table in their order, and a statement that inserts one of them: those columns that hold anything.
+pub(crate) fn copied(connection: &Connection, table: &str) -> Result<(String, Vec<Vec<Value>>)> {
+    let mut used = Vec::new();
+    for column in columns(connection, table)? {
+        let any = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {column} IS NOT NULL)");
+        if connection.query_row(&any, [], |row| row.get(0))? {
+            used.push(column);
+        }
+    }
+    let mut statement = connection.prepare(&format!("SELECT {} FROM {table} ORDER BY rowid", used.join(", ")))?;
+    let of_row = |row: &rusqlite::Row<'_>| (0..used.len()).map(|place| row.get(place)).collect();
     let rows = statement.query_map([], of_row)?.collect::<Result<Vec<Vec<Value>>, _>>()?;
-    Ok(rows)
+    let places: Vec<String> = (1..=used.len()).map(|place| format!("?{place}")).collect();
+    Ok((format!("INSERT INTO {table} ({}) VALUES ({})", used.join(", "), places.join(", ")), rows))
 }
 
 /// Runs a prepared statement with a row of values.

@@ -10,12 +10,17 @@ use rusqlite::Connection;
 
 use crate::database::{Database, multiply};
 
-/// When every measurement begins.
+/// When the measurements begin that need no clock.
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+/// So many seconds after an instant.
+pub(crate) fn after(now: Timestamp, seconds: i64) -> Timestamp {
+    Timestamp::from_micros(now.as_micros() + seconds * 1_000_000)
+}
 
 /// So many seconds after the start.
 pub(crate) fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_micros(START.as_micros() + seconds * 1_000_000)
+    after(START, seconds)
 }
 
 /// An identity that grows with time, as those that the product gives, in SQL.
@@ -24,11 +29,6 @@ const GROWING_ID: &str = "printf('%012x7%03x', 1795996800000 + n, 0) || lower(he
 /// A job as a caller asks for it.
 pub(crate) fn new_job() -> NewJob {
     NewJob::new("nornir", "cli").workers(Workers::One("nornir-worker-1".to_owned())).kwargs(arguments())
-}
-
-/// The job of a caller that is due so many seconds after the start.
-pub(crate) fn delayed(seconds: i64) -> NewJob {
-    new_job().at(at(seconds))
 }
 
 /// A schedule as a caller asks for it, without its name.
@@ -43,18 +43,19 @@ fn arguments() -> Json {
 }
 
 /// Adds a schedule.
-pub(crate) async fn add_schedule(store: &SqliteStore, new: NewSchedule) -> Result<Schedule> {
-    Ok(store.schedule_add(&Limits::default().check_schedule(START, new)?).await?)
+pub(crate) async fn add_schedule(store: &SqliteStore, now: Timestamp, new: NewSchedule) -> Result<Schedule> {
+    Ok(store.schedule_add(&Limits::default().check_schedule(now, new)?).await?)
 }
 
 /// Adds a job.
-pub(crate) async fn add_job(store: &SqliteStore, new: NewJob) -> Result<Job> {
-    Ok(store.job_add(START, &Limits::default().check_job(START, new)?).await?)
+pub(crate) async fn add_job(store: &SqliteStore, now: Timestamp, new: NewJob) -> Result<Job> {
+    Ok(store.job_add(now, &Limits::default().check_job(now, new)?).await?)
 }
 
-/// So many ACTIVE schedules of an hour, the first occurrence of all an hour after the start.
-pub(crate) fn schedules(database: &Database, count: usize) -> Result<()> {
-    database.with_store(|store| async move { add_schedule(&store, new_schedule(3600)?.name("schedule-0")).await })?;
+/// So many ACTIVE schedules of an hour, the first occurrence of all an hour after `now`.
+pub(crate) fn schedules(database: &Database, now: Timestamp, count: usize) -> Result<()> {
+    let new = new_schedule(3600)?.name("schedule-0");
+    database.with_store(|store| async move { add_schedule(&store, now, new).await })?;
     database.fill(|connection| {
         let row = newest(connection, "job_schedules")?;
         let replaced = [("uuid", GROWING_ID), ("name", "'schedule-' || n")];
@@ -62,9 +63,10 @@ pub(crate) fn schedules(database: &Database, count: usize) -> Result<()> {
     })
 }
 
-/// So many SCHEDULED jobs, due so many seconds after the start.
-pub(crate) fn scheduled_jobs(database: &Database, count: usize, seconds: i64) -> Result<()> {
-    database.with_store(|store| async move { add_job(&store, delayed(seconds)).await })?;
+/// So many SCHEDULED jobs, due at this instant.
+pub(crate) fn scheduled_jobs(database: &Database, count: usize, due: Timestamp) -> Result<()> {
+    let now = after(due, -7200);
+    database.with_store(|store| async move { add_job(&store, now, new_job().at(due)).await })?;
     database.fill(|connection| {
         let row = newest(connection, "jobs")?;
         multiply(connection, "jobs", row, count.saturating_sub(1), &[("uuid", GROWING_ID)])
@@ -72,20 +74,24 @@ pub(crate) fn scheduled_jobs(database: &Database, count: usize, seconds: i64) ->
 }
 
 /// So many COMPLETED jobs, every tenth of them of one schedule, which is returned.
-pub(crate) fn finished_jobs(database: &Database, count: usize) -> Result<Schedule> {
+pub(crate) fn finished_jobs(database: &Database, now: Timestamp, count: usize) -> Result<Schedule> {
+    let new = new_schedule(60)?.paused();
     let schedule = database.with_store(|store| async move {
-        complete(&store).await?;
-        add_schedule(&store, new_schedule(60)?.paused()).await
+        complete(&store, now).await?;
+        add_schedule(&store, now, new).await
     })?;
     database.fill(|connection| {
         let row = newest(connection, "jobs")?;
+        let seconds = now.as_seconds_f64();
         let of_schedule = format!("CASE WHEN n % 10 = 0 THEN '{}' END", schedule.uuid);
+        let scheduled_for = format!("CASE WHEN n % 10 = 0 THEN {seconds:?} - 60.0 * n END");
+        let added_at = format!("{seconds:?} - n");
         let replaced = [
             ("uuid", GROWING_ID),
             ("schedule_id", of_schedule.as_str()),
-            ("scheduled_for", "CASE WHEN n % 10 = 0 THEN 1795996800.0 - 60.0 * n END"),
+            ("scheduled_for", scheduled_for.as_str()),
             ("origin", "CASE WHEN n % 10 = 0 THEN 'occurrence' ELSE 'direct' END"),
-            ("added_at", "1795996800.0 - n"),
+            ("added_at", added_at.as_str()),
         ];
         multiply(connection, "jobs", row, count.saturating_sub(1), &replaced)
     })?;
@@ -93,9 +99,9 @@ pub(crate) fn finished_jobs(database: &Database, count: usize) -> Result<Schedul
 }
 
 /// One job through its whole life.
-async fn complete(store: &SqliteStore) -> Result<()> {
-    let job = add_job(store, new_job()).await?.uuid;
-    let claimed = store.job_claim(Claim::new(START, &Scope::All, 1)).await?;
+async fn complete(store: &SqliteStore, now: Timestamp) -> Result<()> {
+    let job = add_job(store, now, new_job()).await?.uuid;
+    let claimed = store.job_claim(Claim::new(now, &Scope::All, 1)).await?;
     anyhow::ensure!(claimed.posts.len() == 1, "the job was not claimed");
     let worker = "nornir-worker-1".to_owned();
     let result = Json::parse(r#"{"failed": false, "result": {"spine-1": "up 4 days"}}"#)?;
@@ -105,7 +111,7 @@ async fn complete(store: &SqliteStore) -> Result<()> {
         ReplyKind::Result { worker, result },
     ];
     let replies = replies.into_iter().map(|kind| Reply::new(job.clone(), kind)).collect();
-    store.job_apply(at(1), RetryPolicy::default(), replies).await?;
+    store.job_apply(after(now, 1), RetryPolicy::default(), replies).await?;
     let done = store.job_find(&job).await?.context("the job is gone")?;
     anyhow::ensure!(done.status == norfab_model::JobStatus::Completed, "the job is {}", done.status);
     Ok(())

@@ -1,10 +1,16 @@
 //! Measures what the client does beside what the machine can do at most, both in the same run: `cargo xtask bench`.
 //! docs/performance.md says how each figure is measured.
 
+mod add;
+mod catch_up;
 mod database;
 mod figure;
 mod fixture;
+mod growth;
+mod idle;
 mod materialize;
+mod open;
+mod process;
 mod release;
 mod setting;
 mod stopwatch;
@@ -25,7 +31,12 @@ struct Group {
 
 /// Every group, in the order of docs/performance.md.
 const GROUPS: &[Group] = &[
+    Group { name: "add", measure: add::measure },
+    Group { name: "catch-up", measure: catch_up::measure },
+    Group { name: "growth", measure: growth::measure },
+    Group { name: "idle", measure: idle::measure },
     Group { name: "materialize", measure: materialize::measure },
+    Group { name: "open", measure: open::measure },
     Group { name: "release", measure: release::measure },
 ];
 
@@ -44,6 +55,9 @@ struct Arguments {
     /// The share of the full size at which to measure, for a quick look: 0.01 is a hundredth of the rows.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
+    /// Serves this database at the endpoint that follows instead, for another process that measures.
+    #[arg(long, hide = true, num_args = 2)]
+    serve_database: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -59,6 +73,9 @@ fn main() -> ExitCode {
 
 /// Whether every figure that was measured holds.
 fn work(arguments: &Arguments) -> Result<bool> {
+    if let [database, endpoint] = arguments.serve_database.as_slice() {
+        return idle::serve(database.as_ref(), endpoint).map(|()| true);
+    }
     let setting = Setting::new(arguments.runs, arguments.scale)?;
     let mut all_hold = true;
     for group in chosen(&arguments.names)? {

@@ -13,7 +13,7 @@ use crate::stopwatch::{now, rate, timed};
 pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
     let count = setting.size(100_000);
     let due = Database::new()?;
-    scheduled_jobs(&due, count, 3600)?;
+    scheduled_jobs(&due, count, at(3600))?;
     let samples = (0..setting.runs()).map(|_| sample(&due, count)).collect::<Result<Vec<_>>>()?;
     Ok(vec![Figure::new("release", "jobs/s", Judge::AtLeast(0.7), samples)])
 }

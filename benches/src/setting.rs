@@ -21,6 +21,11 @@ impl Setting {
         self.runs
     }
 
+    /// How often something is done that takes its time, where `full` is the number of docs/performance.md; at least once.
+    pub(crate) fn rounds(&self, full: u32) -> u32 {
+        ((f64::from(full) * self.scale) as u32).max(1)
+    }
+
     /// The number of rows or calls to measure with, where `full` is the number of docs/performance.md; at least 10.
     pub(crate) fn size(&self, full: usize) -> usize {
         ((full as f64 * self.scale) as usize).max(10.min(full))

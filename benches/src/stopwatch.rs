@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use norfab_client::{Clock, SystemClock};
+use norfab_model::Timestamp;
+
 /// What this returned, and how long it took.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let begun = now();
@@ -17,4 +20,9 @@ pub(crate) fn rate(count: usize, took: Duration) -> f64 {
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// The time of the clock on the wall, for what runs by it.
+pub(crate) fn wall() -> Timestamp {
+    SystemClock.now()
 }

@@ -31,11 +31,16 @@ impl<const FIELDS: usize> Packed<FIELDS> {
     pub(super) fn text(&mut self, text: Option<&str>, last: &mut Place) -> [Option<i64>; 2] {
         let Some(text) = text else { return [None, None] };
         if self.texts.get(last.at..last.at + last.bytes) != Some(text.as_bytes()) {
-            *last = Place { at: self.texts.len(), bytes: text.len() };
-            self.texts.extend_from_slice(text.as_bytes());
+            *last = self.bytes(text.as_bytes());
         }
-        // SQLite counts from 1.
-        [i64::try_from(last.at + 1).ok(), i64::try_from(last.bytes).ok()]
+        last.fields()
+    }
+
+    /// Puts bytes among the texts.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Place {
+        let at = self.texts.len();
+        self.texts.extend_from_slice(bytes);
+        Place { at, bytes: bytes.len() }
     }
 
     /// The numbers and the texts.
@@ -70,6 +75,13 @@ impl<const FIELDS: usize> Packed<FIELDS> {
 pub(super) struct Place {
     at: usize,
     bytes: usize,
+}
+
+impl Place {
+    /// The two fields that tell it; SQLite counts from 1.
+    pub(super) fn fields(self) -> [Option<i64>; 2] {
+        [i64::try_from(self.at + 1).ok(), i64::try_from(self.bytes).ok()]
+    }
 }
 
 #[cfg(test)]

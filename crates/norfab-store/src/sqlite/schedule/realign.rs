@@ -7,6 +7,9 @@ use super::find;
 use crate::sqlite::row::Cell;
 use crate::sqlite::{Shared, load, storage};
 
+/// How many rows are held in memory at once.
+const AT_ONCE: usize = 1000;
+
 pub(super) async fn schedule_next_due(shared: &Shared) -> Result<Option<Timestamp>, StoreError> {
     const DOING: &str = "look for the next due schedule";
     let mut connection = shared.read(DOING).await?;
@@ -25,13 +28,15 @@ pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<
         .await
         .map_err(storage(DOING))?;
     let (mut realigned, mut changes) = (Vec::new(), Changes::default());
-    for row in find::rows(&mut tx, &ahead, DOING).await? {
-        // Who cannot be read comes to light when it is due.
-        let Ok(before) = row.schedule() else { continue };
-        let Some((from, to)) = moved(&before, now) else { continue };
-        let after = Schedule { next: Some(to), ..before.clone() };
-        changes.push(row.row, &before, &after);
-        realigned.push(Realigned { schedule: before.uuid, name: before.name, from, to });
+    for some in ahead.chunks(AT_ONCE) {
+        for row in find::rows(&mut tx, some, DOING).await? {
+            // Who cannot be read comes to light when it is due.
+            let Ok(before) = row.schedule() else { continue };
+            let Some((from, to)) = moved(&before, now) else { continue };
+            let after = Schedule { next: Some(to), ..before.clone() };
+            changes.push(row.row, &before, &after);
+            realigned.push(Realigned { schedule: before.uuid, name: before.name, from, to });
+        }
     }
     if changes.is_empty() {
         return Ok(Vec::new());
