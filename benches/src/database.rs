@@ -47,7 +47,10 @@ impl Database {
     }
 
     /// Does something with it, as the product opens it, and closes it.
-    pub(crate) fn with_store<T, F: Future<Output = Result<T>>>(&self, work: impl FnOnce(SqliteStore) -> F) -> Result<T> {
+    pub(crate) fn with_store<T, F: Future<Output = Result<T>>>(
+        &self,
+        work: impl FnOnce(SqliteStore) -> F,
+    ) -> Result<T> {
         runtime()?.block_on(async {
             let opened = self.open().await?;
             let done = work(opened.0.clone()).await;

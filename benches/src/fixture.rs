@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use norfab_model::{
-    Claim, Interval, Job, Json, Limits, NewJob, NewSchedule, Reply, ReplyKind, RetryPolicy, Schedule, ScheduleStore, Scope,
-    Store, Timestamp, Workers,
+    Claim, Interval, Job, Json, Limits, NewJob, NewSchedule, Reply, ReplyKind, RetryPolicy, Schedule, ScheduleStore,
+    Scope, Store, Timestamp, Workers,
 };
 use norfab_store::SqliteStore;
 use rusqlite::Connection;
@@ -38,7 +38,8 @@ pub(crate) fn new_schedule(seconds: u64) -> Result<NewSchedule> {
 }
 
 fn arguments() -> Json {
-    let kwargs = serde_json::json!({ "commands": ["show version", "show interfaces"], "FC": "spine", "dry_run": false });
+    let kwargs =
+        serde_json::json!({ "commands": ["show version", "show interfaces"], "FC": "spine", "dry_run": false });
     Json::from(kwargs)
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use norfab_model::{Claim, JobFilter, Link, NextDue, Overdue, Schedule, Scope, ScheduleStore, Store};
+use norfab_model::{Claim, JobFilter, Link, NextDue, Overdue, Schedule, ScheduleStore, Scope, Store};
 use norfab_store::SqliteStore;
 
 use crate::database::{Database, Opened, runtime};

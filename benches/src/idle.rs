@@ -30,8 +30,8 @@ const WINDOW: u32 = 60;
 
 pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
     let database = Database::new()?;
-    // None is due while it is measured.
-    let begun = after(wall(), 3600);
+    // None is due for an hour.
+    let begun = wall();
     schedules(&database, begun, setting.size(100_000))?;
     scheduled_jobs(&database, setting.size(1_000_000), after(begun, 3600))?;
     runtime()?.block_on(async {

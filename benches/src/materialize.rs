@@ -30,7 +30,13 @@ async fn materialize(store: &SqliteStore, count: usize) -> Result<f64> {
     let limits = Limits::default();
     let (mut made, begun) = (0, crate::stopwatch::now());
     loop {
-        let request = Materialize { now: at(3600), limits: &limits, budget_left: 0, batch: Config::default().schedule_batch, seen: &[] };
+        let request = Materialize {
+            now: at(3600),
+            limits: &limits,
+            budget_left: 0,
+            batch: Config::default().schedule_batch,
+            seen: &[],
+        };
         let outcome = store.schedule_materialize_due(request).await?;
         made += outcome.created.len();
         if !outcome.more {

@@ -192,10 +192,6 @@ impl Changes {
         self.rows.push(number);
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -205,7 +201,7 @@ impl Changes {
         if self.is_empty() {
             return Ok(());
         }
-        let expected = self.len();
+        let expected = self.rows.len();
         let rows = array(&self.rows).map_err(storage(doing))?;
         let (numbers, texts) = self.packed.into_blobs();
         let written = sqlx::query_file!("sql/schedule/change.sql", rows, numbers, texts).execute(connection).await;
@@ -265,10 +261,9 @@ impl<'a> ScheduledJobs<'a> {
         let uuids = array(&self.uuids).map_err(storage(doing))?;
         let (numbers, texts) = self.packed.into_blobs();
         let (local_time, completed) = (local.date_time(), local.ctime());
-        let added =
-            sqlx::query_file_scalar!("sql/schedule/add_jobs.sql", uuids, numbers, texts, local_time, completed)
-                .fetch_all(connection)
-                .await;
+        let added = sqlx::query_file_scalar!("sql/schedule/add_jobs.sql", uuids, numbers, texts, local_time, completed)
+            .fetch_all(connection)
+            .await;
         added.map_err(storage(doing))?.into_iter().map(|uuid| JobId::new(uuid).map_err(storage(doing))).collect()
     }
 }

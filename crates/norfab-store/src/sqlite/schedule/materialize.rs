@@ -7,9 +7,10 @@ use norfab_model::{JobId, Materialize, Materialized, Quarantined, ScheduleState,
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 use tracing::warn;
 
+use super::all_written;
 use super::encode::{Changes, QuarantineRow, ScheduledJobs};
+use super::find::{self, AT_ONCE};
 use super::row::Unreadable;
-use super::{all_written, find};
 use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
 use crate::sqlite::event::event_add_in_tx;
 use crate::sqlite::local_time::LocalTime;
@@ -73,13 +74,15 @@ async fn attempt(
 /// The schedules of these rows that are active, with their unfinished jobs, and the rows that are none.
 async fn load(connection: &mut SqliteConnection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unreadable>), StoreError> {
     let (mut due, mut unreadable) = (Vec::with_capacity(numbers.len()), Vec::new());
-    for row in find::rows(connection, numbers, DOING).await? {
-        match row.schedule() {
-            Ok(schedule) if schedule.state == ScheduleState::Active => {
-                due.push(Due { number: row.row, schedule, unfinished: 0 });
+    for some in numbers.chunks(AT_ONCE) {
+        for row in find::rows(connection, some, DOING).await? {
+            match row.schedule() {
+                Ok(schedule) if schedule.state == ScheduleState::Active => {
+                    due.push(Due { number: row.row, schedule, unfinished: 0 });
+                }
+                Ok(_) => {}
+                Err(row) => unreadable.push(row),
             }
-            Ok(_) => {}
-            Err(row) => unreadable.push(row),
         }
     }
     let ids = due.iter().map(|due| &due.schedule.uuid);

@@ -3,12 +3,9 @@
 use norfab_model::{Realigned, Schedule, StoreError, Timestamp, Upcoming};
 
 use super::encode::Changes;
-use super::find;
+use super::find::{self, AT_ONCE};
 use crate::sqlite::row::Cell;
 use crate::sqlite::{Shared, load, storage};
-
-/// How many rows are held in memory at once.
-const AT_ONCE: usize = 1000;
 
 pub(super) async fn schedule_next_due(shared: &Shared) -> Result<Option<Timestamp>, StoreError> {
     const DOING: &str = "look for the next due schedule";
@@ -27,8 +24,9 @@ pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<
         .fetch_all(&mut *tx)
         .await
         .map_err(storage(DOING))?;
-    let (mut realigned, mut changes) = (Vec::new(), Changes::default());
+    let mut realigned = Vec::new();
     for some in ahead.chunks(AT_ONCE) {
+        let mut changes = Changes::default();
         for row in find::rows(&mut tx, some, DOING).await? {
             // Who cannot be read comes to light when it is due.
             let Ok(before) = row.schedule() else { continue };
@@ -37,11 +35,8 @@ pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<
             changes.push(row.row, &before, &after);
             realigned.push(Realigned { schedule: before.uuid, name: before.name, from, to });
         }
+        changes.write(&mut tx, DOING).await?;
     }
-    if changes.is_empty() {
-        return Ok(Vec::new());
-    }
-    changes.write(&mut tx, DOING).await?;
     tx.commit().await.map_err(storage(DOING))?;
     Ok(realigned)
 }

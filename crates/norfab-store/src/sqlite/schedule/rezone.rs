@@ -3,7 +3,7 @@
 use norfab_model::{Rezoned, StoreError};
 
 use super::encode::Changes;
-use super::find;
+use super::find::{self, AT_ONCE};
 use crate::by_zone::rezone;
 use crate::sqlite::row::Cell;
 use crate::sqlite::{Shared, storage};
@@ -15,22 +15,25 @@ pub(super) async fn schedule_rezone(shared: &Shared, zone_data: &str) -> Result<
         .fetch_all(&mut *tx)
         .await
         .map_err(storage(DOING))?;
-    let (mut told, mut changes) = (Vec::new(), Changes::default());
-    for row in find::rows(&mut tx, &by_others, DOING).await? {
-        // Who cannot be read comes to light when it is due.
-        let Ok(before) = row.schedule() else { continue };
-        let offset_then = match row.zone_offset {
-            Cell::Integer(seconds) => i32::try_from(seconds).ok(),
-            _ => None,
-        };
-        let (after, moved) = rezone(&before, offset_then);
-        changes.push_rezoned(row.row, &before, &after);
-        told.extend(moved);
-    }
-    if changes.is_empty() {
+    if by_others.is_empty() {
         return Ok(Vec::new());
     }
-    changes.write(&mut tx, DOING).await?;
+    let mut told = Vec::new();
+    for some in by_others.chunks(AT_ONCE) {
+        let mut changes = Changes::default();
+        for row in find::rows(&mut tx, some, DOING).await? {
+            // Who cannot be read comes to light when it is due.
+            let Ok(before) = row.schedule() else { continue };
+            let offset_then = match row.zone_offset {
+                Cell::Integer(seconds) => i32::try_from(seconds).ok(),
+                _ => None,
+            };
+            let (after, moved) = rezone(&before, offset_then);
+            changes.push_rezoned(row.row, &before, &after);
+            told.extend(moved);
+        }
+        changes.write(&mut tx, DOING).await?;
+    }
     tx.commit().await.map_err(storage(DOING))?;
     Ok(told)
 }
