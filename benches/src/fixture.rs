@@ -84,14 +84,14 @@ pub(crate) fn finished_jobs(database: &Database, now: Timestamp, count: usize) -
     database.fill(|connection| {
         let row = newest(connection, "jobs")?;
         let seconds = now.as_seconds_f64();
-        let of_schedule = format!("CASE WHEN n % 10 = 0 THEN '{}' END", schedule.uuid);
-        let scheduled_for = format!("CASE WHEN n % 10 = 0 THEN {seconds:?} - 60.0 * n END");
+        let of_schedule = format!("CASE WHEN n % 10 = 1 THEN '{}' END", schedule.uuid);
+        let scheduled_for = format!("CASE WHEN n % 10 = 1 THEN {seconds:?} - 60.0 * n END");
         let added_at = format!("{seconds:?} - n");
         let replaced = [
             ("uuid", GROWING_ID),
             ("schedule_id", of_schedule.as_str()),
             ("scheduled_for", scheduled_for.as_str()),
-            ("origin", "CASE WHEN n % 10 = 0 THEN 'occurrence' ELSE 'direct' END"),
+            ("origin", "CASE WHEN n % 10 = 1 THEN 'occurrence' ELSE 'direct' END"),
             ("added_at", added_at.as_str()),
         ];
         multiply(connection, "jobs", row, count.saturating_sub(1), &replaced)
