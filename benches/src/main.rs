@@ -1,18 +1,29 @@
 //! Measures what the client does beside what the machine can do at most, both in the same run: `cargo xtask bench`.
 //! docs/performance.md says how each figure is measured.
 
+mod add;
 mod burst;
+mod catch_up;
+mod database;
 mod dealer;
 mod end_to_end;
 mod fabric;
 mod figure;
+mod fixture;
+mod growth;
+mod idle;
 mod latency;
 mod lateness;
+mod materialize;
+mod open;
 mod place;
+mod process;
 mod raw_jobs;
 mod real_fabric;
+mod release;
 mod results;
 mod setting;
+mod stopwatch;
 mod times;
 
 use std::process::ExitCode;
@@ -31,11 +42,18 @@ struct Group {
 
 /// Every group, in the order of docs/performance.md.
 const GROUPS: &[Group] = &[
+    Group { name: "add", measure: add::measure },
     Group { name: "burst", measure: burst::measure },
+    Group { name: "catch-up", measure: catch_up::measure },
     Group { name: "end-to-end", measure: end_to_end::measure },
-    Group { name: "lateness", measure: lateness::measure },
+    Group { name: "growth", measure: growth::measure },
+    Group { name: "idle", measure: idle::measure },
     Group { name: "latency", measure: latency::measure },
+    Group { name: "lateness", measure: lateness::measure },
+    Group { name: "materialize", measure: materialize::measure },
+    Group { name: "open", measure: open::measure },
     Group { name: "real-fabric", measure: real_fabric::measure },
+    Group { name: "release", measure: release::measure },
     Group { name: "results", measure: results::measure },
 ];
 
@@ -60,6 +78,9 @@ struct Arguments {
     /// Collects so many large results instead, and prints what memory that took.
     #[arg(long, hide = true)]
     collect_results: Option<usize>,
+    /// Serves this database at the endpoint that follows instead, for another process that measures.
+    #[arg(long, hide = true, num_args = 2)]
+    serve_database: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -80,6 +101,9 @@ fn work(arguments: &Arguments) -> Result<bool> {
     }
     if let Some(count) = arguments.collect_results {
         return results::collect(count).map(|()| true);
+    }
+    if let [database, endpoint] = arguments.serve_database.as_slice() {
+        return idle::serve(database.as_ref(), endpoint).map(|()| true);
     }
     let setting = Setting::new(arguments.runs, arguments.scale)?;
     let mut all_hold = true;

@@ -36,7 +36,7 @@ pub struct Config {
     pub reply_batch: usize,
     /// How many jobs a pass makes of long backlogs, beyond the first of each schedule: 1 to 10,000. Default 100.
     pub catch_up_limit: u32,
-    /// How many due schedules are looked at in one transaction: 1 to 10,000. Default 1,000.
+    /// How many due schedules are looked at in one transaction: 1 to 10,000. Default 10,000.
     pub schedule_batch: u32,
     /// What a schedule must keep to when its occurrences become jobs, forbidden tasks included.
     pub limits: Limits,
@@ -61,7 +61,7 @@ impl Default for Config {
             poll_batch: 500,
             reply_batch: 1000,
             catch_up_limit: 100,
-            schedule_batch: 1000,
+            schedule_batch: 10_000,
             limits: Limits::default(),
             longest_pause: Duration::from_secs(30),
             storage_patience: Duration::from_secs(30),

@@ -16,6 +16,7 @@ mod load;
 mod local_time;
 mod migrate;
 mod open;
+mod packed;
 mod pass;
 mod row;
 mod schedule;

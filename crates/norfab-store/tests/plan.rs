@@ -13,14 +13,8 @@ use sqlx::{AssertSqlSafe, Row};
 const COUNTS: [&str; 3] = ["job/count_by_status.sql", "job/count_by_service.sql", "event/count.sql"];
 /// Sorting what was found: pages by due time, unfinished jobs of several statuses, answers for several jobs, and
 /// parameters kept in their order.
-const SORTS: [&str; 6] = [
-    "job/list_by_due.sql",
-    "job/unfinished.sql",
-    "answer/waiting_of.sql",
-    "job/add.sql",
-    "event/add.sql",
-    "schedule/active.sql",
-];
+const SORTS: [&str; 5] =
+    ["job/list_by_due.sql", "job/unfinished.sql", "answer/waiting_of.sql", "job/add.sql", "schedule/active.sql"];
 /// Tables of a JSON parameter or column, and parts of a statement, as the statements call them.
 const PARAMETERS: [&str; 8] = ["json_each", "change", "new", "completed", "wanted", "CONSTANT", "due", "overdue"];
 /// What a guest asks: it names its jobs, and sorting these is no matter.

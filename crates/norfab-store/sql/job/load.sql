@@ -24,23 +24,23 @@ SELECT
     released_at AS "released_at!: Cell",
     ifnull(
         started_at,
-        CAST(strftime('%s', printf(
+        CASE WHEN started_timestamp IS NOT NULL THEN CAST(strftime('%s', printf(
             '%s-%02d-%02d %s',
             substr(started_timestamp, 21, 4),
             (instr('JanFebMarAprMayJunJulAugSepOctNovDec', substr(started_timestamp, 5, 3)) + 2) / 3,
             substr(started_timestamp, 9, 2),
             substr(started_timestamp, 12, 8)
-        ), 'utc') AS INTEGER)
+        ), 'utc') AS INTEGER) END
     ) AS "started_at!: Cell",
     ifnull(
         finished_at,
-        CAST(strftime('%s', printf(
+        CASE WHEN completed_timestamp IS NOT NULL THEN CAST(strftime('%s', printf(
             '%s-%02d-%02d %s',
             substr(completed_timestamp, 21, 4),
             (instr('JanFebMarAprMayJunJulAugSepOctNovDec', substr(completed_timestamp, 5, 3)) + 2) / 3,
             substr(completed_timestamp, 9, 2),
             substr(completed_timestamp, 12, 8)
-        ), 'utc') AS INTEGER)
+        ), 'utc') AS INTEGER) END
     ) AS "finished_at!: Cell",
     dispatch_target AS "dispatch_target!: Cell",
     posts_sent AS "posts_sent!: Cell",

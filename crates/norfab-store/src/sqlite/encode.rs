@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::codec::{Codec, Place};
 use super::local_time::LocalTime;
+use super::packed::{self, Packed};
 
 /// Why something cannot be written as the database keeps it. It does not happen with what the types allow.
 pub(super) type EncodeError = Box<dyn std::error::Error + Send + Sync>;
@@ -155,31 +156,85 @@ impl ChangedRow {
     }
 }
 
-/// A new event, for `sql/event/add.sql`.
-#[derive(Serialize)]
-pub(super) struct EventRow {
-    job_uuid: String,
-    message: String,
-    severity: String,
-    task: Option<String>,
-    data_at: usize,
-    data_bytes: usize,
-    created_at: String,
+/// New events, for `sql/event/add.sql`.
+#[derive(Debug, Default)]
+pub(super) struct NewEvents<'a> {
+    jobs: Vec<&'a str>,
+    packed: Packed<10>,
+    message: packed::Place,
+    severity: packed::Place,
+    task: packed::Place,
+    /// The data that was stored last, and where: mostly they are all the same.
+    data: Option<(&'a str, packed::Place)>,
+    created_at: packed::Place,
 }
 
-impl EventRow {
-    /// The row of an event, its data put into `blob`.
-    pub(super) fn new(event: &JobEvent, codec: Codec, blob: &mut Vec<u8>) -> Result<Self, EncodeError> {
-        let Place { at, bytes } = codec.append(event.data.as_str(), blob)?;
-        Ok(Self {
-            job_uuid: event.job_uuid.to_string(),
-            message: event.message.clone(),
-            severity: event.severity.clone(),
-            task: event.task.clone(),
-            data_at: at,
-            data_bytes: bytes,
-            created_at: LocalTime::utc(event.created_at.unwrap_or(Timestamp::EPOCH)).date_time(),
-        })
+impl<'a> NewEvents<'a> {
+    pub(super) fn with_capacity(rows: usize) -> Self {
+        Self { jobs: Vec::with_capacity(rows), packed: Packed::with_capacity(rows), ..Self::default() }
+    }
+
+    /// Adds an event, its data compressed.
+    pub(super) fn push(&mut self, event: &'a JobEvent, codec: Codec) -> Result<(), EncodeError> {
+        let created_at = LocalTime::utc(event.created_at.unwrap_or(Timestamp::EPOCH)).date_time();
+        let data = match self.data {
+            Some((text, place)) if text == event.data.as_str() => place,
+            _ => {
+                let mut blob = Vec::new();
+                codec.append(event.data.as_str(), &mut blob)?;
+                self.packed.bytes(&blob)
+            }
+        };
+        self.data = Some((event.data.as_str(), data));
+        let [message_at, message_bytes] = self.packed.text(Some(&event.message), &mut self.message);
+        let [severity_at, severity_bytes] = self.packed.text(Some(&event.severity), &mut self.severity);
+        let [task_at, task_bytes] = self.packed.text(event.task.as_deref(), &mut self.task);
+        let [data_at, data_bytes] = data.fields();
+        let [created_at_at, created_at_bytes] = self.packed.text(Some(&created_at), &mut self.created_at);
+        self.packed.push([
+            message_at,
+            message_bytes,
+            severity_at,
+            severity_bytes,
+            task_at,
+            task_bytes,
+            data_at,
+            data_bytes,
+            created_at_at,
+            created_at_bytes,
+        ]);
+        self.jobs.push(event.job_uuid.as_str());
+        Ok(())
+    }
+
+    /// The jobs as JSON, the fields and the texts.
+    pub(super) fn into_parameters(self) -> Result<(String, Vec<u8>, Vec<u8>), EncodeError> {
+        let (numbers, texts) = self.packed.into_blobs();
+        Ok((array(&self.jobs)?, numbers, texts))
+    }
+}
+
+/// Delayed jobs that are released, for `sql/job/release_due.sql`.
+#[derive(Debug, Default)]
+pub(super) struct ReleasedRows {
+    rows: Vec<i64>,
+    packed: Packed<2>,
+}
+
+impl ReleasedRows {
+    pub(super) fn with_capacity(rows: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), packed: Packed::with_capacity(rows) }
+    }
+
+    /// The row with this number is to be `job`.
+    pub(super) fn push(&mut self, row: i64, job: &Job) {
+        self.packed.push([micros(job.deadline), micros(job.released_at)]);
+        self.rows.push(row);
+    }
+
+    /// The row numbers as JSON, and the fields.
+    pub(super) fn into_parameters(self) -> Result<(String, Vec<u8>), EncodeError> {
+        Ok((array(&self.rows)?, self.packed.into_blobs().0))
     }
 }
 

@@ -4,7 +4,7 @@ use norfab_model::{JobEvent, JobId, Json, StoreError};
 use sqlx::SqliteConnection;
 
 use super::codec::{Codec, Reader};
-use super::encode::{self, EventRow};
+use super::encode::NewEvents;
 use super::row::Cell;
 use super::{Shared, storage};
 
@@ -60,16 +60,17 @@ pub(super) async fn event_add_in_tx<'a>(
     if events.is_empty() {
         return Ok(());
     }
-    let mut blob = Vec::new();
-    let rows = events.iter().map(|event| EventRow::new(event, codec, &mut blob)).collect::<Result<Vec<_>, _>>();
-    let rows = rows.and_then(|rows| encode::array(&rows)).map_err(storage(doing))?;
-    let mut ids = sqlx::query_file_scalar!("sql/event/add.sql", rows, blob)
-        .fetch_all(connection)
+    let mut new = NewEvents::with_capacity(events.len());
+    for event in &events {
+        new.push(event, codec).map_err(storage(doing))?;
+    }
+    let (jobs, numbers, texts) = new.into_parameters().map_err(storage(doing))?;
+    let added = sqlx::query_file!("sql/event/add.sql", jobs, numbers, texts)
+        .execute(connection)
         .await
         .map_err(storage(doing))?;
-    // They were inserted in their order, and numbers only grow.
-    ids.sort_unstable();
-    for (event, id) in events.iter_mut().zip(ids) {
+    // They were inserted in their order, and each number is one more than the last.
+    for (event, id) in events.iter_mut().rev().zip((0..=added.last_insert_rowid()).rev()) {
         event.id = id;
     }
     Ok(())

@@ -147,11 +147,15 @@ pub(super) fn connect_options(path: &Path, options: &StoreOptions) -> SqliteConn
 /// two threads would take turns for every few rows.
 const ROWS_AT_ONCE: usize = 1024;
 
+/// The most kibibytes of the file that the connection which writes keeps in memory. A pass over thousands of jobs changes
+/// pages all over the indexes; with the 2 MiB that SQLite takes by itself, it would write many of them several times.
+const WRITER_CACHE: &str = "-16000";
+
 async fn connect(path: &Path, options: SqliteConnectOptions, access: Access) -> Result<Connections, StoreOpenError> {
     let failed = |source| StoreOpenError::of("open", path, source);
     let read_only = options.clone().read_only(true);
     let (kept, most_readers) = match access {
-        Access::Write => (options, 4),
+        Access::Write => (options.pragma("cache_size", WRITER_CACHE), 4),
         Access::ReadOnly => (read_only.clone(), 4),
     };
     // What is kept is not given up for a new one as long as it works: its view of other programs' changes begins anew then.

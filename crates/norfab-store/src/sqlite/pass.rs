@@ -36,8 +36,10 @@ pub(super) async fn job_release_due(
         steps.into_iter().partition(|step| step.job.status == JobStatus::New);
     let missed: Vec<Step> = rest.into_iter().filter(|step| step.job.status == JobStatus::Missed).collect();
     if !released.is_empty() {
-        let changes = load::changes(&released, &local).map_err(storage(DOING))?;
-        let outcome = sqlx::query_file!("sql/job/release_due.sql", changes).execute(&mut *tx).await;
+        let mut rows = encode::ReleasedRows::with_capacity(released.len());
+        released.iter().for_each(|step| rows.push(step.row.row, &step.job));
+        let (rows, numbers) = rows.into_parameters().map_err(storage(DOING))?;
+        let outcome = sqlx::query_file!("sql/job/release_due.sql", rows, numbers).execute(&mut *tx).await;
         load::all_written(&outcome.map_err(storage(DOING))?, released.len(), DOING)?;
     }
     if !missed.is_empty() {

@@ -39,8 +39,8 @@ impl<'r> Decode<'r, Sqlite> for Cell {
         if value.is_null() {
             return Ok(Self::Null);
         }
-        let kind = value.type_info().name().to_owned();
-        Ok(match kind.as_str() {
+        let kind = value.type_info().into_owned();
+        Ok(match kind.name() {
             "INTEGER" => Self::Integer(Decode::<Sqlite>::decode(value)?),
             "REAL" => Self::Real(Decode::<Sqlite>::decode(value)?),
             "TEXT" => {

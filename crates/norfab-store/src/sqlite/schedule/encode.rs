@@ -1,13 +1,20 @@
-//! What statements about schedules are given: rows of JSON, instants as integer microseconds.
+//! What statements about schedules are given: rows of JSON, or packed where a pass writes thousands; instants as integer
+//! microseconds.
 
-use norfab_model::{Job, Json, Schedule, ScheduleId, Timestamp};
+use std::collections::HashSet;
+
+use norfab_model::{Job, JobId, Json, Schedule, ScheduleId, StoreError, Timestamp};
 use serde::Serialize;
+use sqlx::SqliteConnection;
 
+use super::all_written;
 use super::row::MOST;
 use crate::by_zone::ByZone;
-use crate::sqlite::codec::{Codec, Place};
-use crate::sqlite::encode::EncodeError;
+use crate::sqlite::codec::{self, Codec};
+use crate::sqlite::encode::{EncodeError, array};
 use crate::sqlite::local_time::LocalTime;
+use crate::sqlite::packed::{Packed, Place};
+use crate::sqlite::storage;
 
 fn micros(at: Option<Timestamp>) -> Option<i64> {
     at.map(Timestamp::as_micros)
@@ -104,111 +111,163 @@ impl RuleRow {
 
     /// The same with these positional arguments, which are put into `blob`.
     pub(super) fn args(self, args: &Json, codec: Codec, blob: &mut Vec<u8>) -> Result<Self, EncodeError> {
-        let Place { at, bytes } = codec.append(&format!("{{\"args\":{}}}", args.as_str()), blob)?;
+        let codec::Place { at, bytes } = codec.append(&format!("{{\"args\":{}}}", args.as_str()), blob)?;
         Ok(Self { args_at: Some(at), args_bytes: Some(bytes), ..self })
     }
 
     /// The same with these keyword arguments, which are put into `blob`.
     pub(super) fn kwargs(self, kwargs: &Json, codec: Codec, blob: &mut Vec<u8>) -> Result<Self, EncodeError> {
-        let Place { at, bytes } = codec.append(&format!("{{\"kwargs\":{}}}", kwargs.as_str()), blob)?;
+        let codec::Place { at, bytes } = codec.append(&format!("{{\"kwargs\":{}}}", kwargs.as_str()), blob)?;
         Ok(Self { kwargs_at: Some(at), kwargs_bytes: Some(bytes), ..self })
     }
 }
 
-/// What a call or a pass makes of a schedule whose rule stays, for `sql/schedule/change.sql`.
-#[derive(Serialize)]
-pub(super) struct ChangeRow {
-    row: i64,
-    expected_state: &'static str,
-    expected_revision: u64,
-    expected_run_at: Option<i64>,
-    state: &'static str,
-    next_run_at: Option<i64>,
-    next_due_at: Option<i64>,
-    decided_until: i64,
-    decided_at: i64,
-    /// Whether the cursor was computed by this release's zone data just now.
-    by_this_data: bool,
-    #[serde(flatten)]
-    by_zone: ByZone,
-    last_run_at: Option<i64>,
-    updated_at: i64,
-    total_runs: u64,
-    missed_runs: u64,
-    overlap_skips: u64,
-    coalesced_runs: u64,
-    passed_over: u64,
-    last_error: Option<String>,
-    last_outcome: Option<String>,
+/// What calls and passes make of schedules whose rule stays, for `sql/schedule/change.sql`.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    rows: Vec<i64>,
+    packed: Packed<25>,
+    last: LastTexts,
 }
 
-impl ChangeRow {
-    /// The schedule with this number, which stands there as `before` and is to be `after`. Counters end where SQLite's numbers do.
-    pub(super) fn new(number: i64, before: &Schedule, after: &Schedule) -> Self {
-        Self {
-            row: number,
-            expected_state: before.state.as_str(),
-            expected_revision: before.revision,
-            expected_run_at: micros(before.next.map(|next| next.occurrence)),
-            state: after.state.as_str(),
-            next_run_at: micros(after.next.map(|next| next.occurrence)),
-            next_due_at: micros(after.next.map(|next| next.due)),
-            decided_until: after.decided_until.as_micros(),
-            decided_at: after.decided_at.as_micros(),
-            by_this_data: ByZone::is_new(before, after),
-            by_zone: ByZone::of(after),
-            last_run_at: micros(after.last_run_at),
-            updated_at: after.updated_at.as_micros(),
-            total_runs: after.counters.total_runs.min(MOST),
-            missed_runs: after.counters.missed_runs.min(MOST),
-            overlap_skips: after.counters.overlap_skips.min(MOST),
-            coalesced_runs: after.counters.coalesced_runs.min(MOST),
-            passed_over: after.counters.passed_over.min(MOST),
-            last_error: after.last_error.clone(),
-            last_outcome: after.last_outcome.as_ref().map(norfab_model::LastOutcome::to_column),
-        }
+/// The texts that were written last, column by column: those of a pass are mostly the same.
+#[derive(Debug, Default)]
+struct LastTexts {
+    zone_data: Place,
+    expected_state: Place,
+    state: Place,
+    last_error: Place,
+    last_outcome: Place,
+}
+
+impl Changes {
+    pub(super) fn with_capacity(rows: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), packed: Packed::with_capacity(rows), last: LastTexts::default() }
+    }
+
+    /// The schedule with this number, which was `before`, is to be `after`. Counters end where SQLite's numbers do.
+    pub(super) fn push(&mut self, number: i64, before: &Schedule, after: &Schedule) {
+        self.add(number, before, after, ByZone::is_new(before, after).then(|| ByZone::of(after)));
     }
 
     /// The same when this release's zone data leaves or puts the cursor where it is to be.
-    pub(super) fn rezoned(number: i64, before: &Schedule, after: &Schedule) -> Self {
-        Self { by_this_data: true, ..Self::new(number, before, after) }
+    pub(super) fn push_rezoned(&mut self, number: i64, before: &Schedule, after: &Schedule) {
+        self.add(number, before, after, Some(ByZone::of(after)));
+    }
+
+    fn add(&mut self, number: i64, before: &Schedule, after: &Schedule, by_zone: Option<ByZone>) {
+        let (packed, last) = (&mut self.packed, &mut self.last);
+        let by_this_data = i64::from(by_zone.is_some());
+        let ByZone { zone_data, zone_offset } = by_zone.unwrap_or_default();
+        let outcome = after.last_outcome.as_ref().map(norfab_model::LastOutcome::to_column);
+        let [zone_at, zone_bytes] = packed.text(zone_data.as_deref(), &mut last.zone_data);
+        let [expected_at, expected_bytes] = packed.text(Some(before.state.as_str()), &mut last.expected_state);
+        let [state_at, state_bytes] = packed.text(Some(after.state.as_str()), &mut last.state);
+        let [error_at, error_bytes] = packed.text(after.last_error.as_deref(), &mut last.last_error);
+        let [outcome_at, outcome_bytes] = packed.text(outcome.as_deref(), &mut last.last_outcome);
+        packed.push([
+            count(before.revision),
+            micros(before.next.map(|next| next.occurrence)),
+            micros(after.next.map(|next| next.occurrence)),
+            micros(after.next.map(|next| next.due)),
+            Some(after.decided_until.as_micros()),
+            micros(after.last_run_at),
+            Some(after.updated_at.as_micros()),
+            count(after.counters.total_runs),
+            count(after.counters.missed_runs),
+            count(after.counters.overlap_skips),
+            count(after.counters.coalesced_runs),
+            count(after.counters.passed_over),
+            Some(by_this_data),
+            zone_offset.map(i64::from),
+            zone_at,
+            zone_bytes,
+            expected_at,
+            expected_bytes,
+            state_at,
+            state_bytes,
+            error_at,
+            error_bytes,
+            outcome_at,
+            outcome_bytes,
+            Some(after.decided_at.as_micros()),
+        ]);
+        self.rows.push(number);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Writes them. Each schedule must be as it was.
+    pub(super) async fn write(self, connection: &mut SqliteConnection, doing: &'static str) -> Result<(), StoreError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let expected = self.rows.len();
+        let rows = array(&self.rows).map_err(storage(doing))?;
+        let (numbers, texts) = self.packed.into_blobs();
+        let written = sqlx::query_file!("sql/schedule/change.sql", rows, numbers, texts).execute(connection).await;
+        all_written(&written.map_err(storage(doing))?, expected, doing)
     }
 }
 
-/// A job of a schedule, for `sql/schedule/add_jobs.sql`; what it runs comes from the schedule.
-#[derive(Serialize)]
-pub(super) struct ScheduledRow<'a> {
-    schedule: i64,
-    uuid: &'a str,
-    status: &'static str,
-    local_time: String,
-    completed_timestamp: Option<String>,
-    deadline: Option<i64>,
-    scheduled_for: Option<i64>,
-    start_deadline: Option<i64>,
-    origin: &'static str,
-    added_at: Option<i64>,
-    released_at: Option<i64>,
-    finished_at: Option<i64>,
+/// A counter as SQLite can hold it.
+fn count(number: u64) -> Option<i64> {
+    Some(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-impl<'a> ScheduledRow<'a> {
-    /// A job of the schedule with this number, which is added at the time `local`.
-    pub(super) fn new(schedule: i64, job: &'a Job, local: &LocalTime) -> Self {
-        Self {
-            schedule,
-            uuid: job.uuid.as_str(),
-            status: job.status.as_str(),
-            local_time: local.date_time(),
-            completed_timestamp: job.finished_at.map(|_| local.ctime()),
-            deadline: micros(job.deadline),
-            scheduled_for: micros(job.scheduled_for),
-            start_deadline: micros(job.start_deadline),
-            origin: job.origin.as_str(),
-            added_at: micros(job.created_at),
-            released_at: micros(job.released_at),
-            finished_at: micros(job.finished_at),
+/// Jobs of schedules, for `sql/schedule/add_jobs.sql`; what they run comes from the schedules.
+#[derive(Debug, Default)]
+pub(super) struct ScheduledJobs<'a> {
+    uuids: Vec<&'a str>,
+    packed: Packed<11>,
+    status: Place,
+    origin: Place,
+}
+
+impl<'a> ScheduledJobs<'a> {
+    pub(super) fn with_capacity(rows: usize) -> Self {
+        Self { uuids: Vec::with_capacity(rows), packed: Packed::with_capacity(rows), ..Self::default() }
+    }
+
+    /// A job of the schedule with this number.
+    pub(super) fn push(&mut self, schedule: i64, job: &'a Job) {
+        let [status_at, status_bytes] = self.packed.text(Some(job.status.as_str()), &mut self.status);
+        let [origin_at, origin_bytes] = self.packed.text(Some(job.origin.as_str()), &mut self.origin);
+        self.packed.push([
+            Some(schedule),
+            micros(job.deadline),
+            micros(job.scheduled_for),
+            micros(job.start_deadline),
+            micros(job.created_at),
+            micros(job.released_at),
+            micros(job.finished_at),
+            status_at,
+            status_bytes,
+            origin_at,
+            origin_bytes,
+        ]);
+        self.uuids.push(job.uuid.as_str());
+    }
+
+    /// Adds them at the time `local`; returns the identities of those that were not there already.
+    pub(super) async fn add(
+        self,
+        connection: &mut SqliteConnection,
+        local: &LocalTime,
+        doing: &'static str,
+    ) -> Result<HashSet<JobId>, StoreError> {
+        if self.uuids.is_empty() {
+            return Ok(HashSet::new());
         }
+        let uuids = array(&self.uuids).map_err(storage(doing))?;
+        let (numbers, texts) = self.packed.into_blobs();
+        let (local_time, completed) = (local.date_time(), local.ctime());
+        let added = sqlx::query_file_scalar!("sql/schedule/add_jobs.sql", uuids, numbers, texts, local_time, completed)
+            .fetch_all(connection)
+            .await;
+        added.map_err(storage(doing))?.into_iter().map(|uuid| JobId::new(uuid).map_err(storage(doing))).collect()
     }
 }
 

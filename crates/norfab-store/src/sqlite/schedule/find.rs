@@ -21,6 +21,9 @@ enum Payloads {
     Without,
 }
 
+/// How many rows are to be held in memory at once: as they are stored, they take much more than what they say.
+pub(super) const AT_ONCE: usize = 1000;
+
 const LOOK_UP: &str = "look a schedule up";
 
 pub(super) async fn schedule_find(shared: &Shared, key: &ScheduleKey) -> Result<Option<ScheduleView>, ScheduleError> {

@@ -6,7 +6,7 @@ use norfab_model::{
 };
 use sqlx::SqliteConnection;
 
-use super::encode::{ChangeRow, RuleRow, ScheduledRow};
+use super::encode::{Changes, RuleRow, ScheduledJobs};
 use super::{all_written, failed, find};
 use crate::sqlite::row::Cell;
 use crate::sqlite::{Shared, encode};
@@ -88,9 +88,9 @@ pub(super) async fn write(
     after: &Schedule,
     doing: &'static str,
 ) -> Result<(), ScheduleError> {
-    let change = encode::array(&[ChangeRow::new(number, before, after)]).map_err(failed(doing))?;
-    let written = sqlx::query_file!("sql/schedule/change.sql", change).execute(connection).await;
-    Ok(all_written(&written.map_err(failed(doing))?, 1, doing)?)
+    let mut changes = Changes::with_capacity(1);
+    changes.push(number, before, after);
+    Ok(changes.write(connection, doing).await?)
 }
 
 pub(super) async fn schedule_update(
@@ -136,9 +136,9 @@ pub(super) async fn schedule_run_now(
     let active = active(&mut tx, &schedule, DOING).await?;
     let run = schedule.run_now(now, &active, overlap, limits)?;
     let local = shared.local(now, &mut tx).await.map_err(failed(DOING))?;
-    let row = encode::array(&[ScheduledRow::new(number, &run.job, &local)]).map_err(failed(DOING))?;
-    let added = sqlx::query_file_scalar!("sql/schedule/add_jobs.sql", row).fetch_all(&mut *tx).await;
-    if added.map_err(failed(DOING))?.len() != 1 {
+    let mut jobs = ScheduledJobs::with_capacity(1);
+    jobs.push(number, &run.job);
+    if jobs.add(&mut tx, &local, DOING).await?.len() != 1 {
         return Err(failed(DOING)(format!("its job {} is there already", run.job.uuid)));
     }
     write(&mut tx, number, &stored, &run.schedule, DOING).await?;

@@ -7,9 +7,10 @@ use norfab_model::{JobId, Materialize, Materialized, Quarantined, ScheduleState,
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 use tracing::warn;
 
-use super::encode::{ChangeRow, QuarantineRow, ScheduledRow};
+use super::all_written;
+use super::encode::{Changes, QuarantineRow, ScheduledJobs};
+use super::find::{self, AT_ONCE};
 use super::row::Unreadable;
-use super::{all_written, find};
 use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
 use crate::sqlite::event::event_add_in_tx;
 use crate::sqlite::local_time::LocalTime;
@@ -73,13 +74,15 @@ async fn attempt(
 /// The schedules of these rows that are active, with their unfinished jobs, and the rows that are none.
 async fn load(connection: &mut SqliteConnection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unreadable>), StoreError> {
     let (mut due, mut unreadable) = (Vec::with_capacity(numbers.len()), Vec::new());
-    for row in find::rows(connection, numbers, DOING).await? {
-        match row.to_write() {
-            Ok((stored, schedule)) if stored.state == ScheduleState::Active => {
-                due.push(Due { number: row.row, stored, schedule, unfinished: 0 });
+    for some in numbers.chunks(AT_ONCE) {
+        for row in find::rows(connection, some, DOING).await? {
+            match row.to_write() {
+                Ok((stored, schedule)) if stored.state == ScheduleState::Active => {
+                    due.push(Due { number: row.row, stored, schedule, unfinished: 0 });
+                }
+                Ok(_) => {}
+                Err(row) => unreadable.push(row),
             }
-            Ok(_) => {}
-            Err(row) => unreadable.push(row),
         }
     }
     let ids = due.iter().map(|due| &due.schedule.uuid);
@@ -96,24 +99,19 @@ async fn add_jobs(
     jobs: &[PlannedRow],
     local: &LocalTime,
 ) -> Result<HashSet<JobId>, StoreError> {
-    if jobs.is_empty() {
-        return Ok(HashSet::new());
+    let mut rows = ScheduledJobs::with_capacity(jobs.len());
+    for new in jobs {
+        rows.push(new.schedule, &new.job);
     }
-    let rows: Vec<_> = jobs.iter().map(|new| ScheduledRow::new(new.schedule, &new.job, local)).collect();
-    let rows = encode::array(&rows).map_err(storage(DOING))?;
-    let made = sqlx::query_file_scalar!("sql/schedule/add_jobs.sql", rows).fetch_all(connection).await;
-    made.map_err(storage(DOING))?.into_iter().map(|uuid| JobId::new(uuid).map_err(storage(DOING))).collect()
+    rows.add(connection, local, DOING).await
 }
 
 async fn write(connection: &mut SqliteConnection, changed: &[Changed]) -> Result<(), StoreError> {
-    if changed.is_empty() {
-        return Ok(());
+    let mut changes = Changes::with_capacity(changed.len());
+    for Changed { number, before, after } in changed {
+        changes.push(*number, before, after);
     }
-    let rows: Vec<_> =
-        changed.iter().map(|changed| ChangeRow::new(changed.number, &changed.before, &changed.after)).collect();
-    let rows = encode::array(&rows).map_err(storage(DOING))?;
-    let written = sqlx::query_file!("sql/schedule/change.sql", rows).execute(connection).await;
-    all_written(&written.map_err(storage(DOING))?, changed.len(), DOING)
+    changes.write(connection, DOING).await
 }
 
 /// A row that cannot be used.

@@ -2,10 +2,10 @@
 
 use norfab_model::{Realigned, Schedule, StoreError, Timestamp, Upcoming};
 
-use super::encode::ChangeRow;
-use super::{all_written, find};
+use super::encode::Changes;
+use super::find::{self, AT_ONCE};
 use crate::sqlite::row::Cell;
-use crate::sqlite::{Shared, encode, load, storage};
+use crate::sqlite::{Shared, load, storage};
 
 pub(super) async fn schedule_next_due(shared: &Shared) -> Result<Option<Timestamp>, StoreError> {
     const DOING: &str = "look for the next due schedule";
@@ -24,21 +24,19 @@ pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<
         .fetch_all(&mut *tx)
         .await
         .map_err(storage(DOING))?;
-    let (mut realigned, mut changes) = (Vec::new(), Vec::new());
-    for row in find::rows(&mut tx, &ahead, DOING).await? {
-        // Who cannot be read comes to light when it is due.
-        let Ok((stored, before)) = row.to_write() else { continue };
-        let Some((from, to)) = moved(&before, now) else { continue };
-        let after = Schedule { next: Some(to), ..before };
-        changes.push(ChangeRow::new(row.row, &stored, &after));
-        realigned.push(Realigned { schedule: stored.uuid, name: stored.name, from, to });
+    let mut realigned = Vec::new();
+    for some in ahead.chunks(AT_ONCE) {
+        let mut changes = Changes::default();
+        for row in find::rows(&mut tx, some, DOING).await? {
+            // Who cannot be read comes to light when it is due.
+            let Ok((stored, before)) = row.to_write() else { continue };
+            let Some((from, to)) = moved(&before, now) else { continue };
+            let after = Schedule { next: Some(to), ..before };
+            changes.push(row.row, &stored, &after);
+            realigned.push(Realigned { schedule: stored.uuid, name: stored.name, from, to });
+        }
+        changes.write(&mut tx, DOING).await?;
     }
-    if changes.is_empty() {
-        return Ok(Vec::new());
-    }
-    let rows = encode::array(&changes).map_err(storage(DOING))?;
-    let written = sqlx::query_file!("sql/schedule/change.sql", rows).execute(&mut *tx).await;
-    all_written(&written.map_err(storage(DOING))?, changes.len(), DOING)?;
     tx.commit().await.map_err(storage(DOING))?;
     Ok(realigned)
 }

@@ -3,10 +3,10 @@
 use norfab_model::{Rezoned, StoreError};
 use sqlx::SqliteConnection;
 
-use super::encode::ChangeRow;
-use super::{all_written, find};
+use super::encode::Changes;
+use super::find::{self, AT_ONCE};
 use crate::by_zone::told;
-use crate::sqlite::{Shared, encode, storage};
+use crate::sqlite::{Shared, storage};
 
 const DOING: &str = "bring schedules to other zone data";
 
@@ -16,20 +16,18 @@ pub(super) async fn schedule_rezone(shared: &Shared, zone_data: &str) -> Result<
     }
     let mut tx = shared.write(DOING).await?;
     let found = by_others(&mut tx, zone_data).await?;
-    let (mut moved, mut changes) = (Vec::new(), Vec::new());
-    for row in find::rows(&mut tx, &found, DOING).await? {
-        // Who cannot be read comes to light when it is due.
-        let Ok(stored) = row.stored() else { continue };
-        let after = row.by_zone().rezoned(&stored);
-        changes.push(ChangeRow::rezoned(row.row, &stored, &after));
-        moved.extend(told(&stored, &after));
+    let mut moved = Vec::new();
+    for some in found.chunks(AT_ONCE) {
+        let mut changes = Changes::default();
+        for row in find::rows(&mut tx, some, DOING).await? {
+            // Who cannot be read comes to light when it is due.
+            let Ok(stored) = row.stored() else { continue };
+            let after = row.by_zone().rezoned(&stored);
+            changes.push_rezoned(row.row, &stored, &after);
+            moved.extend(told(&stored, &after));
+        }
+        changes.write(&mut tx, DOING).await?;
     }
-    if changes.is_empty() {
-        return Ok(Vec::new());
-    }
-    let rows = encode::array(&changes).map_err(storage(DOING))?;
-    let written = sqlx::query_file!("sql/schedule/change.sql", rows).execute(&mut *tx).await;
-    all_written(&written.map_err(storage(DOING))?, changes.len(), DOING)?;
     tx.commit().await.map_err(storage(DOING))?;
     Ok(moved)
 }
