@@ -22,17 +22,15 @@ pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
     let runtime = tokio::runtime::Runtime::new()?;
     let mut figures = Vec::new();
     for (workers, name) in [(1, "one worker"), (2, "two workers")] {
-        let (mut rates, mut efforts, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rates, mut efforts) = (Vec::new(), Vec::new());
         for _ in 0..setting.runs() {
             let Some(run) = runtime.block_on(run(workers, setting.size(JOBS)))? else { return Ok(Vec::new()) };
             rates.push(Sample { ours: run.ours.rate(), limit: run.bare.rate() });
             efforts.push(Sample { ours: run.ours.effort(), limit: run.python.effort() });
-            bare.push(Sample { ours: run.ours.effort(), limit: run.bare.effort() });
         }
         figures.push(Figure::new(format!("real fabric, {name}"), "jobs/s", Judge::AtLeast(0.9), rates));
-        let cpu = |beside: &str| format!("real fabric CPU beside {beside}, {name}");
-        figures.push(Figure::new(cpu("Python"), "ms/job", Judge::AtMost(1.0), efforts));
-        figures.push(Figure::new(cpu("bare"), "ms/job", Judge::AtMost(5.0), bare));
+        let name = format!("real fabric CPU beside Python, {name}");
+        figures.push(Figure::new(name, "ms/job", Judge::AtMost(1.0), efforts));
     }
     Ok(figures)
 }

@@ -51,10 +51,8 @@ fn jobs_on_the_real_fabric() {
     let expected = [
         "real fabric, one worker",
         "real fabric CPU beside Python, one worker",
-        "real fabric CPU beside bare, one worker",
         "real fabric, two workers",
         "real fabric CPU beside Python, two workers",
-        "real fabric CPU beside bare, two workers",
     ];
     assert_eq!(measure(&["real-fabric"]), expected);
 }
