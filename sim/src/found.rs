@@ -132,3 +132,27 @@ fn another_client_takes_the_answers_while_a_job_waits_for_the_list_of_workers() 
         check(vec![Step::Pass(next), Step::Own(Op::Add(job(Task::Quick, Workers::Any))), Step::Stolen]);
     }
 }
+
+#[test]
+fn another_client_makes_a_schedule_while_the_first_look_fails() {
+    for calls in 0..16 {
+        let rule = Rule {
+            job: job(Task::Quick, Workers::Any),
+            interval: 10,
+            jitter: 0,
+            grace: None,
+            coalesce: 1,
+            instances: None,
+            start: Some(7),
+            end: None,
+            paused: false,
+        };
+        check(vec![
+            Step::Stop,
+            Step::Arm(calls, Charge::Interlope(Op::Create(rule))),
+            Step::Arm(0, fails(Place::After, 1)),
+            Step::Start,
+            Step::Pass(1000),
+        ]);
+    }
+}

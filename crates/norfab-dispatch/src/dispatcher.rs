@@ -499,7 +499,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.forget_instants();
             return;
         };
-        if self.mark.replace(mark).is_some_and(|known| known != mark) {
+        // What was read before the first mark, when that was late, may have changed since.
+        if self.mark.replace(mark) != Some(mark) {
             self.forget_instants();
             self.zones = Alignment::Unknown;
             self.answers = Answers::MayWait;
