@@ -316,11 +316,13 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.next_wake(now).await
     }
 
-    /// Whether nothing is left of a start, a lost link, a clock that was set back or a claim in doubt, which all need what
-    /// came to be stored first.
+    /// Whether nothing is left of a start, a lost link, a clock that was set back, a claim in doubt or a failure of the
+    /// database, which all need what came to be stored first. What failed may have been stored all the same: a job would be
+    /// sent again by it, and the old refusal then be taken for an answer to that.
     fn is_settled(&self) -> bool {
         let recovered = matches!(&self.recovery, Recovery::Of(jobs) if jobs.is_empty());
-        recovered && self.claims == Claims::Known && self.instants == Alignment::Done
+        let works = self.trouble.current().is_none();
+        recovered && works && self.claims == Claims::Known && self.instants == Alignment::Done
     }
 
     /// Until when what came waits for more of its kind: a moment, while so much is under way that more is sure to come. It
