@@ -3,7 +3,7 @@
 use time::{OffsetDateTime, PrimitiveDateTime, UtcOffset};
 
 use super::{Schedule, ScheduleState};
-use crate::{LocalInstants, Timestamp};
+use crate::{LocalInstants, Occurrences, Timestamp};
 
 impl Schedule {
     /// The row once the zone data has changed since its cursor was computed; `offset` is the one that the zone had at
@@ -33,10 +33,20 @@ impl Schedule {
     fn by_wall_clock(&self, cursor: Timestamp, offset: UtcOffset) -> (Option<Timestamp>, Timestamp) {
         let occurrences = self.occurrences();
         let kept = self.timezone.offset_at(cursor) == offset;
-        let wanted = if kept { cursor } else { self.instant_of(cursor, offset) };
+        let wanted = self.named(if kept { cursor } else { self.instant_of(cursor, offset) });
         let next = occurrences.first_at_or_after(wanted);
         let before = next.map_or(occurrences.last_at_or_before(Timestamp::MAX), |next| occurrences.last_before(next));
         (next, before.map_or(self.decided_until, |before| before.max(self.decided_until)))
+    }
+
+    /// The occurrence that stood at this time of day. One that is none by the new data was moved there by a gap of the
+    /// old: the time that the rule names is the last one before it.
+    fn named(&self, at: Timestamp) -> Timestamp {
+        let rule = Occurrences::new(&self.trigger, &self.timezone, self.anchor_at, None, None);
+        match rule.last_at_or_before(at) {
+            Some(named) if named < at => named,
+            _ => at,
+        }
     }
 
     fn by_elapsed_time(&self, cursor: Timestamp) -> Option<Timestamp> {
@@ -139,6 +149,15 @@ mod tests {
     }
 
     /// 03:00 of 2 July ran at 00:00Z by the old data; the new data puts it at 01:00Z, which is still to come.
+    /// The old data had the gap on 27 March, the new has it on the 28th, or a day before: 02:30 of the 27th is there again.
+    #[test]
+    fn a_time_of_day_that_was_left_out_may_come_back() {
+        let old = left("30 2 * * *", "2027-03-27T01:00:00Z", "2027-03-26T01:30:00Z");
+        assert_eq!(next(&old.rezoned(hours(2)).expect("a change")), Some(at("2027-03-27T01:30:00Z")));
+        let old = left("30 2 * * *", "2027-03-29T01:00:00Z", "2027-03-28T01:30:00Z");
+        assert_eq!(next(&old.rezoned(hours(2)).expect("a change")), Some(at("2027-03-29T00:30:00Z")));
+    }
+
     #[test]
     fn what_ran_does_not_run_again() {
         let old = by_old_data("2027-07-03T00:00:00Z", "2027-07-02T00:00:00Z");
