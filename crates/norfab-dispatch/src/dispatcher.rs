@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use norfab_model::{
-    Broker, Clock, Connection, Context, Inbound, Job, JobEvent, JobId, Json, NextDue, Reply, ReplyKind, Request,
-    Resend, ScheduleStore, Scope, SendAgain, Store, StoreError, Timestamp,
+    Broker, Clock, Connection, Job, JobEvent, JobId, Json, NextDue, Reply, Request, Resend, ScheduleStore, Scope,
+    SendAgain, Store, StoreError, Timestamp,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -16,7 +16,7 @@ use crate::event::{self, Event};
 use crate::hang;
 use crate::hold::{Gait, Hold};
 use crate::instants::Attempts;
-use crate::link::{Answered, LinkMonitor, LinkStep};
+use crate::link::LinkMonitor;
 use crate::live::Live;
 use crate::requests::{Patience, Requests};
 use crate::stray::Strays;
@@ -54,7 +54,7 @@ pub struct Dispatcher<S, B, C> {
     /// When the last was applied.
     pub(crate) stored_at: Timestamp,
     /// Questions to the broker that wait for their answer.
-    questions: HashMap<JobId, oneshot::Sender<Result<Json, ControlError>>>,
+    pub(crate) questions: HashMap<JobId, oneshot::Sender<Result<Json, ControlError>>>,
     /// What is remembered of the requests that were sent.
     pub(crate) requests: Requests,
     /// Jobs to be sent again.
@@ -92,7 +92,7 @@ pub struct Dispatcher<S, B, C> {
     next_look: Timestamp,
     /// The time of the last event.
     last_now: Timestamp,
-    strays: Strays,
+    pub(crate) strays: Strays,
     pub(crate) ignored: u64,
 }
 
@@ -141,10 +141,6 @@ const MUCH: usize = 32;
 
 /// How many commands are obeyed before the next pass.
 const COMMANDS_AT_ONCE: usize = 1000;
-
-/// How many messages, and of how many bytes, may wait while the database fails; more are left with the transport.
-const INBOX_LIMIT: usize = 10_000;
-const INBOX_BYTES: usize = 64 << 20;
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// A dispatcher, the handle to speak to it, and what it tells. It does nothing until it is run.
@@ -223,11 +219,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
         }
         self.stop().await;
-    }
-
-    /// Whether messages may wait here. Their bytes are looked at only while some do: usually a pass applies all.
-    fn has_room(&self) -> bool {
-        self.inbox.len() < INBOX_LIMIT && self.inbox.iter().map(bytes_of).sum::<usize>() < INBOX_BYTES
     }
 
     /// Looks at the world, and makes a pass unless the database is left alone for a while.
@@ -336,56 +327,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         (is_soon && waits && nothing_else && self.requests.len() >= MUCH).then_some(until)
     }
 
-    /// Whether the broker owes an answer and has said nothing since.
-    pub(crate) fn is_silent(&mut self) -> bool {
-        let owed = self.requests.owed_since();
-        self.link.is_silent(owed)
-    }
-
-    /// When it becomes doubtful whether the broker is there: it owes an answer for too long.
-    pub(crate) fn doubtful_at(&mut self) -> Option<Timestamp> {
-        let owed = self.requests.owed_since().into_iter().chain(self.live.unanswered_since()).min();
-        self.link.doubtful_at(owed, self.requests.answer_time())
-    }
-
-    /// Asks whether the broker is there, and makes a new connection when it does not say so.
-    async fn look_after_link(&mut self, now: Timestamp) {
-        if self.doubtful_at().is_some_and(|at| at <= now) {
-            self.link.doubt();
-        }
-        if !self.link.is_doubted() {
-            // The broker is there, so that the question was lost.
-            self.live.forget_late(now, self.config.probe_timeout);
-        }
-        match self.link.step(now) {
-            None => {}
-            Some(LinkStep::Ask(id)) => {
-                let task = "show_broker_version".to_owned();
-                self.send(Request::Mmi { id, task, kwargs: Json::empty_object() }).await;
-            }
-            Some(LinkStep::Rebuild) => {
-                self.link_lost();
-                if let Err(error) = self.broker.reconnect().await {
-                    tracing::debug!("Did not make a new connection: {error}");
-                }
-            }
-        }
-    }
-
-    fn connection(&mut self, connection: Connection) {
-        tracing::debug!(?connection, "The connection changed");
-        self.link.connection(connection);
-        self.link_lost();
-    }
-
-    /// What was asked on the last connection is not answered any more; all that is in flight is asked for on the next.
-    fn link_lost(&mut self) {
-        self.requests.link_lost();
-        self.again.retain(|again| matches!(again.why, Resend::Lost(_)));
-        self.live.clear();
-        self.hold.link_lost();
-    }
-
     /// Sends, and tells whether it was taken. What is refused is in the database and is tried again from there.
     pub(crate) async fn send(&mut self, request: Request) -> bool {
         match self.broker.send(request).await {
@@ -440,59 +381,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
-    /// Sorts what came: replies wait for the pass, the rest is done with here.
-    fn take(&mut self, now: Timestamp, batch: Vec<Inbound>) {
-        for inbound in batch {
-            if !matches!(inbound, Inbound::Connection(_)) {
-                self.link.heard(now);
-            }
-            match inbound {
-                Inbound::Reply(reply) => self.take_reply(now, reply),
-                Inbound::Mmi { id, answer } => self.take_answer(now, &id, answer),
-                Inbound::Connection(connection) => self.connection(connection),
-                Inbound::Stray(what) => self.stray(&what),
-            }
-        }
-    }
-
-    fn take_reply(&mut self, now: Timestamp, reply: Reply) {
-        let reply = self.requests.context_of(now, reply);
-        if confirms_named_get(&reply) {
-            self.ignored += 1;
-            return;
-        }
-        self.fetch.extend(self.requests.fetch(&reply));
-        self.inbox.push(reply);
-    }
-
     /// A job to be served from now on may have been under way at another process, which died.
     fn pick_up(&mut self, job: JobId) {
         if let Recovery::Of(jobs) = &mut self.recovery {
             jobs.push(job);
         }
         self.hold.link_lost();
-    }
-
-    fn take_answer(&mut self, now: Timestamp, id: &JobId, answer: Json) {
-        match self.link.answered(id) {
-            Answered::CameUp => self.recovery = Recovery::Needed,
-            // What was asked before this question was not answered.
-            Answered::IsUp => self.live.clear(),
-            Answered::NotOurs => match self.live.answered(now, id, &answer) {
-                Some(Ok(())) => {}
-                Some(Err(())) => self.stray("the broker's list of workers, which is none"),
-                None => {
-                    if let Some(waiting) = self.questions.remove(id) {
-                        // Who asked may have stopped waiting.
-                        let _ = waiting.send(Ok(answer));
-                    }
-                }
-            },
-        }
-    }
-
-    pub(crate) fn stray(&mut self, what: &str) {
-        self.strays.drop_one(what);
     }
 
     async fn look_for_foreign_changes(&mut self) {
@@ -555,24 +449,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
         self.broker.close().await;
     }
-}
-
-/// What a reply holds that may be large.
-fn bytes_of(reply: &Reply) -> usize {
-    match &reply.kind {
-        ReplyKind::Result { result, .. } => result.as_str().len(),
-        ReplyKind::Event(event) => event.data.as_str().len().saturating_mul(2),
-        ReplyKind::Accepted { workers } => workers.iter().map(String::len).sum(),
-        ReplyKind::Refused { errors } => errors.iter().map(String::len).sum(),
-        ReplyKind::WaitingInput { request, .. } => request.question.len(),
-        ReplyKind::Stored { .. } | ReplyKind::Pending { .. } | ReplyKind::NotFound { .. } => 0,
-    }
-}
-
-/// Whether this is the broker's 202 to a GET that named its workers: it tells nothing about the job.
-fn confirms_named_get(reply: &Reply) -> bool {
-    let to_named = matches!(&reply.context, Context::Get { target } if target.names().is_some());
-    to_named && matches!(reply.kind, ReplyKind::Accepted { .. })
 }
 
 fn log_link(link: &LinkState) {

@@ -15,11 +15,13 @@
 mod again;
 mod answer;
 mod config;
+mod connection;
 mod control;
 mod dispatcher;
 mod event;
 mod hang;
 mod hold;
+mod inbox;
 mod instants;
 mod link;
 mod live;

@@ -1,0 +1,83 @@
+//! What comes from the broker: each message to whom it concerns, replies into a row until they are stored.
+
+use norfab_model::{Broker, Clock, Context, Inbound, JobId, Json, Reply, ReplyKind, ScheduleStore, Store, Timestamp};
+
+use crate::Dispatcher;
+use crate::dispatcher::Recovery;
+use crate::link::Answered;
+
+/// How many messages, and of how many bytes, may wait while the database fails; more are left with the transport.
+const INBOX_LIMIT: usize = 10_000;
+const INBOX_BYTES: usize = 64 << 20;
+
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// Whether messages may wait here. Their bytes are looked at only while some do: usually a pass applies all.
+    pub(crate) fn has_room(&self) -> bool {
+        self.inbox.len() < INBOX_LIMIT && self.inbox.iter().map(bytes_of).sum::<usize>() < INBOX_BYTES
+    }
+
+    /// Sorts what came: replies wait for the pass, the rest is done with here.
+    pub(crate) fn take(&mut self, now: Timestamp, batch: Vec<Inbound>) {
+        for inbound in batch {
+            if !matches!(inbound, Inbound::Connection(_)) {
+                self.link.heard(now);
+            }
+            match inbound {
+                Inbound::Reply(reply) => self.take_reply(now, reply),
+                Inbound::Mmi { id, answer } => self.take_answer(now, &id, answer),
+                Inbound::Connection(connection) => self.connection(connection),
+                Inbound::Stray(what) => self.stray(&what),
+            }
+        }
+    }
+
+    fn take_reply(&mut self, now: Timestamp, reply: Reply) {
+        let reply = self.requests.context_of(now, reply);
+        if confirms_named_get(&reply) {
+            self.ignored += 1;
+            return;
+        }
+        self.fetch.extend(self.requests.fetch(&reply));
+        self.inbox.push(reply);
+    }
+
+    fn take_answer(&mut self, now: Timestamp, id: &JobId, answer: Json) {
+        match self.link.answered(id) {
+            Answered::CameUp => self.recovery = Recovery::Needed,
+            // What was asked before this question was not answered.
+            Answered::IsUp => self.live.clear(),
+            Answered::NotOurs => match self.live.answered(now, id, &answer) {
+                Some(Ok(())) => {}
+                Some(Err(())) => self.stray("the broker's list of workers, which is none"),
+                None => {
+                    if let Some(waiting) = self.questions.remove(id) {
+                        // Who asked may have stopped waiting.
+                        let _ = waiting.send(Ok(answer));
+                    }
+                }
+            },
+        }
+    }
+
+    pub(crate) fn stray(&mut self, what: &str) {
+        self.strays.drop_one(what);
+    }
+}
+
+/// What a reply holds that may be large.
+fn bytes_of(reply: &Reply) -> usize {
+    match &reply.kind {
+        ReplyKind::Result { result, .. } => result.as_str().len(),
+        ReplyKind::Event(event) => event.data.as_str().len().saturating_mul(2),
+        ReplyKind::Accepted { workers } => workers.iter().map(String::len).sum(),
+        ReplyKind::Refused { errors } => errors.iter().map(String::len).sum(),
+        ReplyKind::WaitingInput { request, .. } => request.question.len(),
+        ReplyKind::Stored { .. } | ReplyKind::Pending { .. } | ReplyKind::NotFound { .. } => 0,
+    }
+}
+
+/// Whether this is the broker's 202 to a GET that named its workers: it tells nothing about the job.
+fn confirms_named_get(reply: &Reply) -> bool {
+    let to_named = matches!(&reply.context, Context::Get { target } if target.names().is_some());
+    to_named && matches!(reply.kind, ReplyKind::Accepted { .. })
+}

@@ -1,0 +1,309 @@
+//! What answers belong to, what is late, and what is asked or sent again.
+
+use norfab_model::{Json, Limits, NewJob};
+
+use super::*;
+
+const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
+
+fn requests() -> Requests {
+    Requests::new(Patience { answer: Duration::from_secs(10), gone: Duration::from_secs(30) })
+}
+
+fn after(seconds: u32) -> Timestamp {
+    T0.plus_seconds(seconds)
+}
+
+fn id() -> JobId {
+    JobId::new("job").expect("valid")
+}
+
+fn job() -> Job {
+    let new = NewJob { id: Some(id()), ..NewJob::new("dummy", "echo") };
+    Limits::default().check_job(T0, new).expect("valid").row(T0)
+}
+
+fn list(names: &[&str]) -> Workers {
+    Workers::List(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn post(target: Workers) -> Post {
+    let (args, kwargs) = (Json::empty_array(), Json::empty_object());
+    Post { job: id(), service: "dummy".into(), target, task: "echo".into(), args, kwargs, timeout: 1 }
+}
+
+fn poll() -> Poll {
+    Poll { job: id(), service: "dummy".into(), target: list(&["w1"]) }
+}
+
+fn got() -> Context {
+    Context::Get { target: list(&["w1"]) }
+}
+
+#[track_caller]
+fn check(requests: &mut Requests, kind: ReplyKind, context: Context) {
+    check_at(requests, T0, kind, context);
+}
+
+#[track_caller]
+fn check_at(requests: &mut Requests, now: Timestamp, kind: ReplyKind, context: Context) {
+    assert_eq!(requests.context_of(now, Reply::new(id(), kind)).context, context);
+}
+
+fn accepted(workers: &[&str]) -> ReplyKind {
+    ReplyKind::Accepted { workers: names(workers) }
+}
+
+fn ready(worker: &str) -> Reply {
+    let event = FabricEvent {
+        worker: worker.to_owned(),
+        kind: FabricEventKind::ResultReady,
+        message: String::new(),
+        severity: "INFO".to_owned(),
+        task: None,
+        data: Json::empty_object(),
+    };
+    Reply::new(id(), ReplyKind::Event(event))
+}
+
+#[test]
+fn a_result_is_fetched_at_once_when_the_broker_has_taken_the_post() {
+    let mut requests = requests();
+    assert_eq!(requests.fetch(&ready("w1")), None);
+    requests.posted(T0, &post(list(&["w1"])));
+    assert_eq!(requests.fetch(&ready("w1")), None);
+    check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+    assert!(requests.is_under_way(&id()));
+    assert_eq!(requests.fetch(&ready("w1")), Some(poll()));
+    // One for each announcement that is stored, and none twice.
+    assert_eq!(requests.fetch(&ready("w1")), None);
+    assert!(!requests.was_fetched(&id(), "w2"));
+    assert!(requests.was_fetched(&id(), "w1") && !requests.was_fetched(&id(), "w1"));
+    requests.ended(&id());
+    assert!(!requests.is_under_way(&id()));
+    assert_eq!(requests.fetch(&ready("w1")), None);
+}
+
+#[test]
+fn nothing_is_fetched_at_once_on_a_new_connection() {
+    let mut requests = requests();
+    requests.posted(T0, &post(list(&["w1"])));
+    check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+    requests.link_lost();
+    assert_eq!(requests.fetch(&ready("w1")), None);
+    assert!(!requests.is_under_way(&id()));
+}
+
+fn refused() -> ReplyKind {
+    ReplyKind::Refused { errors: Vec::new() }
+}
+
+fn not_found() -> ReplyKind {
+    ReplyKind::NotFound { worker: "w1".into() }
+}
+
+fn send(why: Resend) -> Vec<SendAgain> {
+    vec![SendAgain { job: id(), why }]
+}
+
+#[test]
+fn answers_belong_to_the_requests_in_their_order() {
+    let mut requests = requests();
+    check(&mut requests, accepted(&["w1"]), Context::Unknown);
+    requests.posted(T0, &post(Workers::All));
+    requests.posted(T0, &post(Workers::All));
+    requests.asked(T0, &poll());
+    assert_eq!(requests.posts_out(), 2);
+    // The answers to both POSTs may have been lost.
+    check(&mut requests, accepted(&["w1"]), Context::Unknown);
+    let to_all = Reply { context: Context::Answer { target: Workers::All }, ..Reply::new(id(), accepted(&["w1"])) };
+    for posts_out in [1, 0] {
+        let reply = requests.context_of(T0, to_all.clone());
+        assert_eq!(reply.context, Context::Post { target: Workers::All, failed_before: 0 });
+        assert_eq!(requests.posts_out(), posts_out);
+    }
+    check(&mut requests, refused(), got());
+    check(&mut requests, refused(), Context::Unknown);
+    assert!(requests.owed_since().is_none() && requests.sent.is_empty());
+    requests.ended(&id());
+    assert!(requests.jobs.is_empty());
+}
+
+#[test]
+fn a_large_job_may_take_its_time_on_the_way() {
+    let mut requests = requests();
+    let kwargs = Json::of(&"x".repeat(40 * SLOWEST)).expect("valid");
+    requests.posted(T0, &Post { kwargs, ..post(list(&["w1"])) });
+    assert_eq!((requests.answer_time(), requests.next()), (Duration::from_secs(50), Some(after(50))));
+    assert_eq!(requests.due(after(49)), Due::default());
+    check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+    assert_eq!(requests.answer_time(), Duration::from_secs(10));
+    requests.posted(T0, &post(list(&["w1"])));
+    assert_eq!(requests.next(), Some(after(10)));
+}
+
+#[test]
+fn failed_attempts_are_counted_by_worker() {
+    let mut requests = requests();
+    let posted = |target: &Workers, failed_before| Context::Post { target: target.clone(), failed_before };
+    let (both, second) = (list(&["w1", "w2"]), list(&["w2"]));
+    requests.posted(T0, &post(both.clone()));
+    check(&mut requests, accepted(&["w1"]), posted(&both, 0));
+    for failed_before in 1..4 {
+        requests.posted(T0, &post(second.clone()));
+        check(&mut requests, refused(), posted(&second, failed_before));
+    }
+    requests.posted(T0, &post(second.clone()));
+    check(&mut requests, accepted(&["w2"]), posted(&second, 4));
+    requests.posted(T0, &post(second.clone()));
+    check(&mut requests, refused(), posted(&second, 0));
+}
+
+#[test]
+fn what_is_not_answered_is_late_after_its_time() {
+    let mut requests = requests();
+    requests.posted(T0, &post(Workers::All));
+    requests.asked(after(1), &poll());
+    assert_eq!((requests.owed_since(), requests.next()), (Some(T0), Some(after(10))));
+    assert_eq!(requests.due(after(9)), Due::default());
+    assert_eq!(requests.due(after(10)).send, send(Resend::Unanswered));
+    assert_eq!((requests.owed_since(), requests.posts_out()), (Some(after(1)), 0));
+    assert_eq!(requests.due(after(11)), Due::default());
+    assert_eq!(requests.next(), None);
+}
+
+#[test]
+fn what_did_not_get_away_is_owed_no_answer() {
+    let mut requests = requests();
+    requests.asked(T0, &poll());
+    requests.posted(T0, &post(Workers::All));
+    requests.never_left(&id());
+    assert_eq!(requests.posts_out(), 0);
+    check(&mut requests, refused(), got());
+    requests.post_later(T0, &id());
+    assert_eq!(requests.due(T0), Due::default());
+    assert_eq!(requests.due(after(1)).send, send(Resend::Unanswered));
+    assert!(requests.jobs.is_empty());
+}
+
+#[test]
+fn what_stays_unanswered_is_sent_again_after_longer_and_longer() {
+    let mut requests = requests();
+    let mut sent_at = Vec::new();
+    requests.posted(T0, &post(Workers::All));
+    for seconds in 1..=160 {
+        if !requests.due(after(seconds)).send.is_empty() {
+            sent_at.push(seconds);
+            requests.posted(after(seconds), &post(Workers::All));
+        }
+    }
+    assert_eq!((sent_at, requests.posts_out()), (vec![10, 20, 40, 80, 160], 1));
+}
+
+#[test]
+fn a_worker_that_does_not_know_the_job_is_asked_and_then_given_it() {
+    let mut requests = requests();
+    requests.asked(T0, &poll());
+    check(&mut requests, accepted(&["w1"]), got());
+    check(&mut requests, not_found(), Context::Repeated(0));
+    requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
+    assert_eq!((requests.next(), requests.due(T0)), (Some(after(1)), Due::default()));
+    assert_eq!(requests.due(after(1)).ask, [poll()]);
+    // One that left with the first says no more than that.
+    check(&mut requests, not_found(), Context::Repeated(0));
+    check_at(&mut requests, after(1), not_found(), Context::Repeated(1));
+    let workers = names(&["w1"]);
+    requests.follow(after(1), &job(), FollowUp::SendAgain { workers: workers.clone(), at: after(2) });
+    assert_eq!(requests.due(after(2)).send, send(Resend::Lost(workers)));
+    requests.posted(after(2), &post(list(&["w1"])));
+    check(&mut requests, not_found(), Context::Repeated(0));
+}
+
+#[test]
+fn a_sign_of_the_worker_ends_all_doubt() {
+    let mut requests = requests();
+    check(&mut requests, not_found(), Context::Repeated(0));
+    requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
+    requests.follow(T0, &job(), FollowUp::Gone);
+    check(&mut requests, ReplyKind::Stored { worker: "w1".into() }, Context::Unknown);
+    assert_eq!((requests.next(), requests.jobs.len()), (None, 0));
+}
+
+#[test]
+fn a_leap_of_the_clock_makes_no_worker_gone_for_long() {
+    let mut requests = requests();
+    requests.follow(T0, &job(), FollowUp::Gone);
+    requests.clock_leapt();
+    assert_eq!(requests.jobs.len(), 0);
+    requests.follow(after(3600), &job(), FollowUp::Gone);
+    requests.follow(after(3629), &job(), FollowUp::Gone);
+    assert_eq!(requests.next(), None);
+}
+
+#[test]
+fn another_worker_only_after_it_was_gone_for_long() {
+    let mut requests = requests();
+    for seconds in [0, 10, 29] {
+        requests.follow(after(seconds), &job(), FollowUp::Gone);
+        assert_eq!(requests.due(after(seconds)), Due::default());
+    }
+    requests.follow(after(30), &job(), FollowUp::Gone);
+    assert_eq!(requests.due(after(30)).send, send(Resend::Elsewhere));
+    // Back for a moment, and gone again: it counts from then.
+    requests.follow(after(40), &job(), FollowUp::Gone);
+    check(&mut requests, accepted(&["w1"]), Context::Unknown);
+    requests.follow(after(60), &job(), FollowUp::Gone);
+    requests.follow(after(80), &job(), FollowUp::Gone);
+    assert_eq!(requests.due(after(80)), Due::default());
+}
+
+#[test]
+fn what_ends_is_forgotten() {
+    let mut requests = requests();
+    requests.posted(T0, &post(Workers::All));
+    requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
+    requests.ended(&id());
+    assert_eq!((requests.posts_out(), requests.next(), requests.timers.len()), (0, None, 0));
+    requests.posted(T0, &post(Workers::All));
+    requests.link_lost();
+    assert_eq!((requests.posts_out(), requests.next()), (0, None));
+}
+
+#[test]
+fn an_answer_is_told_apart_by_whom_it_is_for() {
+    let mut requests = requests();
+    let (second, other) = (list(&["w2"]), Workers::One("w1".into()));
+    requests.posted(T0, &post(second.clone()));
+    let of =
+        |target: &Workers| Reply { context: Context::Answer { target: target.clone() }, ..Reply::new(id(), refused()) };
+    // A refused answer to a question of w1.
+    assert_eq!(requests.context_of(T0, of(&other)).context, Context::Unknown);
+    assert_eq!(requests.posts_out(), 1);
+    requests.asked(T0, &poll());
+    assert_eq!(requests.context_of(T0, of(&list(&["w1"]))).context, got());
+    assert_eq!(requests.context_of(T0, of(&second)).context, Context::Post { target: second, failed_before: 0 });
+}
+
+#[test]
+fn a_lost_link_ends_no_attempt_to_reach_a_missing_worker() {
+    let mut requests = requests();
+    requests.posted(T0, &post(list(&["w1", "w2"])));
+    requests.follow(T0, &job(), FollowUp::SendAgain { workers: names(&["w2"]), at: after(1) });
+    requests.link_lost();
+    assert_eq!((requests.posts_out(), requests.owed_since()), (0, None));
+    assert_eq!(requests.due(after(1)).send, send(Resend::Lost(names(&["w2"]))));
+}
+
+#[test]
+fn a_clock_set_back_delays_nothing() {
+    let mut requests = requests();
+    requests.posted(after(3600), &post(Workers::All));
+    requests.follow(after(3600), &job(), FollowUp::AskAgain("w1".into()));
+    requests.clock_went_back(T0);
+    assert_eq!(requests.due(T0).ask.len(), 1);
+    assert_eq!(requests.due(after(10)).send, send(Resend::Unanswered));
+}
