@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::dealer::Dealer;
 use crate::fabric::{Fabric, SERVICE, WORKER};
-use crate::figure::{Figure, Judge, Sample};
+use crate::figure::{self, Figure, Judge};
 use crate::place::{Place, echo};
 use crate::raw_jobs::RawJobs;
 use crate::setting::Setting;
@@ -21,14 +21,8 @@ const JOBS: usize = 1000;
 const AHEAD: Duration = Duration::from_secs(3);
 
 pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
-    let runtime = tokio::runtime::Runtime::new()?;
     let jobs = setting.size(JOBS);
-    let mut samples = Vec::new();
-    for _ in 0..setting.runs() {
-        let ours = runtime.block_on(ours(jobs))?;
-        let limit = runtime.block_on(limit(jobs))?;
-        samples.push(Sample { ours, limit });
-    }
+    let samples = figure::by_turns(setting, async || ours(jobs).await, async || limit(jobs).await)?;
     Ok(vec![Figure::new("burst p99", "ms", Judge::AtMost(3.0), samples)])
 }
 

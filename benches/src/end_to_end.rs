@@ -5,7 +5,7 @@ use norfab_client::{Client, Clock, JobStatus, Outcome, SystemClock};
 use tokio::task::JoinSet;
 
 use crate::fabric::Fabric;
-use crate::figure::{Figure, Judge, Sample};
+use crate::figure::{self, Figure, Judge};
 use crate::place::{Place, echo};
 use crate::raw_jobs::RawJobs;
 use crate::setting::Setting;
@@ -13,14 +13,8 @@ use crate::setting::Setting;
 const JOBS: usize = 20_000;
 
 pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
-    let runtime = tokio::runtime::Runtime::new()?;
     let jobs = setting.size(JOBS);
-    let mut samples = Vec::new();
-    for _ in 0..setting.runs() {
-        let ours = runtime.block_on(ours(jobs))?;
-        let limit = runtime.block_on(limit(jobs))?;
-        samples.push(Sample { ours, limit });
-    }
+    let samples = figure::by_turns(setting, async || ours(jobs).await, async || limit(jobs).await)?;
     Ok(vec![Figure::new("end to end", "jobs/s", Judge::AtLeast(0.15), samples)])
 }
 

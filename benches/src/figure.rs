@@ -1,6 +1,9 @@
 //! One figure: what was measured beside its limit, and whether that is good enough.
 
+use anyhow::Result;
 use serde_json::json;
+
+use crate::setting::Setting;
 
 /// How the measured value is judged beside its limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,6 +30,17 @@ pub(crate) struct Figure {
     unit: &'static str,
     judge: Judge,
     samples: Vec<Sample>,
+}
+
+/// Measures as often as is wished, ours and the limit by turns, each by what is awaited.
+pub(crate) fn by_turns(
+    setting: &Setting,
+    ours: impl AsyncFn() -> Result<f64>,
+    limit: impl AsyncFn() -> Result<f64>,
+) -> Result<Vec<Sample>> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let sample = |_| Ok(Sample { ours: runtime.block_on(ours())?, limit: runtime.block_on(limit())? });
+    (0..setting.runs()).map(sample).collect()
 }
 
 impl Figure {
