@@ -80,7 +80,13 @@ async fn of_a_rezoning(count: usize) -> usize {
         let cron = norfab_model::Cron::new("0 3 * * *").unwrap();
         add(&store, NewSchedule::new("dummy", "echo", cron).timezone("Europe/Berlin")).await;
     }
-    database.execute("UPDATE job_schedules SET zone_data = '2020a', zone_offset = 7200").await;
+    // By the older data, the zone was an hour further east.
+    database
+        .execute(
+            "UPDATE job_schedules SET zone_data = '2020a', zone_offset = 7200,
+                next_run_at = next_run_at - 3600, next_due_at = next_due_at - 3600",
+        )
+        .await;
     let before = STATEMENTS.load(Ordering::Relaxed);
     assert_eq!(store.schedule_rezone(norfab_model::Zone::data_version()).await.unwrap().len(), count);
     STATEMENTS.load(Ordering::Relaxed) - before

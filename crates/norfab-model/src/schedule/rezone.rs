@@ -1,9 +1,14 @@
 //! What becomes of a cursor when the data of the time zones has changed since it was computed.
 
+use std::time::Duration;
+
 use time::{OffsetDateTime, PrimitiveDateTime, UtcOffset};
 
 use super::{Schedule, ScheduleState};
 use crate::{LocalInstants, Occurrences, Timestamp};
+
+/// The most wall-clock time that a zone has left out at once: a day, where the date line moved.
+const LONGEST_GAP: Duration = Duration::from_hours(24);
 
 impl Schedule {
     /// The row once the zone data has changed since its cursor was computed; `offset` is the one that the zone had at
@@ -40,13 +45,10 @@ impl Schedule {
     }
 
     /// The occurrence that stood at this time of day. One that is none by the new data was moved there by a gap of the
-    /// old: the time that the rule names is the last one before it.
+    /// old: the time that the rule names is the last one before it, by no more than a gap leaves out.
     fn named(&self, at: Timestamp) -> Timestamp {
         let rule = Occurrences::new(&self.trigger, &self.timezone, self.anchor_at, None, None);
-        match rule.last_at_or_before(at) {
-            Some(named) if named < at => named,
-            _ => at,
-        }
+        rule.last_at_or_before(at).filter(|named| at.since(*named) <= LONGEST_GAP).unwrap_or(at)
     }
 
     fn by_elapsed_time(&self, cursor: Timestamp) -> Option<Timestamp> {
@@ -148,7 +150,6 @@ mod tests {
         assert_eq!(next(&old.rezoned(hours(1)).expect("a change")), Some(at("2027-03-28T01:00:00Z")));
     }
 
-    /// 03:00 of 2 July ran at 00:00Z by the old data; the new data puts it at 01:00Z, which is still to come.
     /// The old data had the gap on 27 March, the new has it on the 28th, or a day before: 02:30 of the 27th is there again.
     #[test]
     fn a_time_of_day_that_was_left_out_may_come_back() {
@@ -158,6 +159,14 @@ mod tests {
         assert_eq!(next(&old.rezoned(hours(2)).expect("a change")), Some(at("2027-03-29T00:30:00Z")));
     }
 
+    /// No gap of a clock explains a cursor that is days or months off, and none of what is past comes again for it.
+    #[test]
+    fn what_no_gap_explains_is_not_looked_for_before() {
+        let old = left("30 2 1 1 *", "2027-03-27T01:00:00Z", "2027-03-26T01:30:00Z");
+        assert_eq!(next(&old.rezoned(hours(2)).expect("a change")), Some(at("2028-01-01T01:30:00Z")));
+    }
+
+    /// 03:00 of 2 July ran at 00:00Z by the old data; the new data puts it at 01:00Z, which is still to come.
     #[test]
     fn what_ran_does_not_run_again() {
         let old = by_old_data("2027-07-03T00:00:00Z", "2027-07-02T00:00:00Z");
