@@ -1,11 +1,13 @@
-//! The job database in one SQLite file. One connection writes, others read beside it; every step of a pass is a
-//! constant number of statements, each of which stands in a file of its own under `sql/`.
+//! The job database in one SQLite file. One connection writes, others read beside it, each in a thread of its own that carries
+//! out a whole call; every step of a pass is a constant number of statements, each of which stands in a file of its own under
+//! `sql/`.
 
 mod add;
 mod adopt;
 mod answer;
 mod apply;
 mod codec;
+mod driver;
 mod encode;
 mod error;
 mod event;
@@ -21,8 +23,10 @@ mod pass;
 mod row;
 mod schedule;
 mod select;
+mod statement;
 mod whereabouts;
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,10 +35,7 @@ use norfab_model::{
     LiveWorkers, NextDue, Overdue, Poll, Recovered, Released, Reply, RetryPolicy, Scope, SendAgain, SentAgain, Store,
     StoreError, StoredAnswer, Timestamp, ValidJob,
 };
-use sqlx::error::BoxDynError;
-use sqlx::pool::PoolConnection;
-use sqlx::sqlite::SqlitePool;
-use sqlx::{Sqlite, SqliteConnection, Transaction};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub use codec::{Codec, UnknownCodec};
 pub use error::StoreOpenError;
@@ -42,6 +43,8 @@ pub use info::DatabaseInfo;
 pub use migrate::{Migrated, MigrationInfo};
 pub use open::{Access, CodecChoice, Durability, StoreOptions};
 
+use driver::Closed;
+use encode::EncodeError;
 use local_time::{LocalTime, LocalZone};
 use open::Connections;
 use whereabouts::Whereabouts;
@@ -111,60 +114,116 @@ impl SqliteStore {
 }
 
 impl Shared {
-    /// Begins to write what must be on the disk before anything is said of it; `doing` completes "the database failed
-    /// to ..".
-    async fn write(&self, doing: &'static str) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        self.begin(self.durability, doing).await
+    /// Has work done by the thread that writes.
+    async fn on_writer<T, E>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Session<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let shared = Arc::clone(self);
+        let done = self.connections.kept.run(move |connection| work(&Session { shared: &shared, connection })).await;
+        done.unwrap_or_else(|closed| Err(storage(CALL)(closed).into()))
     }
 
-    /// Begins to write what comes again by itself, should a power cut undo it. Nobody waits for the disk then; the next
-    /// commit of [`write`](Self::write) takes it along, since the log is written in order.
-    async fn write_along(&self, doing: &'static str) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        self.begin(Durability::Normal, doing).await
+    /// Has work done by the thread that writes, and does not wait for it.
+    fn post(self: &Arc<Self>, work: impl FnOnce(&Session<'_>) + Send + 'static) -> Result<(), Closed> {
+        let shared = Arc::clone(self);
+        self.connections.kept.post(move |connection| work(&Session { shared: &shared, connection }))
     }
 
-    /// The setting cannot be changed within a transaction, and belongs to the connection: it goes with each beginning.
-    async fn begin(
-        &self,
-        durability: Durability,
-        doing: &'static str,
-    ) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        if self.access == Access::ReadOnly {
-            return Err(StoreError::ReadOnly(doing));
-        }
-        self.in_place(&self.connections.kept, doing)?;
-        let begin = match durability {
-            Durability::Full => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
-            Durability::Normal => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
-        };
-        self.connections.kept.begin_with(begin).await.map_err(storage(doing))
-    }
-
-    /// A connection to read with.
-    async fn read(&self, doing: &'static str) -> Result<PoolConnection<Sqlite>, StoreError> {
-        self.in_place(&self.connections.readers, doing)?;
-        self.connections.readers.acquire().await.map_err(storage(doing))
-    }
-
-    /// Fails when the files are not where others look for them. Of a store that is closed they are nobody's business.
-    fn in_place(&self, connections: &SqlitePool, doing: &'static str) -> Result<(), StoreError> {
-        if connections.is_closed() { Ok(()) } else { self.whereabouts.check().map_err(storage(doing)) }
+    /// Has work done by a thread that only reads.
+    async fn on_reader<T, E>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Session<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let shared = Arc::clone(self);
+        let done = self.connections.readers.run(move |connection| work(&Session { shared: &shared, connection })).await;
+        done.unwrap_or_else(|error| Err(storage(CALL)(error).into()))
     }
 
     /// The results that a row holds, or why they cannot be read.
     fn stored_results(&self, row: &row::Row) -> Stored {
         Stored(self.payloads.results(&row.result_data).map_err(|error| error.to_string()))
     }
+}
 
-    async fn local(&self, now: Timestamp, connection: &mut SqliteConnection) -> Result<LocalTime, sqlx::Error> {
-        self.zone.at(now, connection).await
+/// What the database fails to do when a call does not come to it.
+const CALL: &str = "answer";
+
+/// A connection, in the thread that it belongs to, and what all threads share.
+struct Session<'a> {
+    shared: &'a Shared,
+    connection: &'a Connection,
+}
+
+impl Deref for Session<'_> {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        self.shared
+    }
+}
+
+impl Session<'_> {
+    /// Begins to write what must be on the disk before anything is said of it; `doing` completes "the database failed
+    /// to ..".
+    fn write(&self, doing: &'static str) -> Result<Transaction<'_>, StoreError> {
+        self.begin(self.durability, doing)
+    }
+
+    /// Begins to write what comes again by itself, should a power cut undo it. Nobody waits for the disk then; the next
+    /// commit of [`write`](Self::write) takes it along, since the log is written in order.
+    fn write_along(&self, doing: &'static str) -> Result<Transaction<'_>, StoreError> {
+        self.begin(Durability::Normal, doing)
+    }
+
+    /// The setting cannot be changed within a transaction, and belongs to the connection: it goes with each beginning.
+    fn begin(&self, durability: Durability, doing: &'static str) -> Result<Transaction<'_>, StoreError> {
+        if self.access == Access::ReadOnly {
+            return Err(StoreError::ReadOnly(doing));
+        }
+        self.whereabouts.check().map_err(storage(doing))?;
+        let setting = match durability {
+            Durability::Full => "PRAGMA synchronous = FULL",
+            Durability::Normal => "PRAGMA synchronous = NORMAL",
+        };
+        let begin = || {
+            self.connection.prepare_cached(setting)?.execute(())?;
+            Transaction::new_unchecked(self.connection, TransactionBehavior::Immediate)
+        };
+        begin().map_err(storage(doing))
+    }
+
+    /// The connection, to read with.
+    fn read(&self, doing: &'static str) -> Result<&Connection, StoreError> {
+        self.whereabouts.check().map_err(storage(doing))?;
+        Ok(self.connection)
+    }
+
+    /// One snapshot, for several statements that read.
+    fn snapshot(&self, doing: &'static str) -> Result<Transaction<'_>, StoreError> {
+        self.read(doing)?.unchecked_transaction().map_err(storage(doing))
+    }
+
+    fn local(&self, now: Timestamp, connection: &Connection) -> rusqlite::Result<LocalTime> {
+        self.zone.at(now, connection)
     }
 }
 
 /// Wraps what went wrong in the storage.
-fn storage<E: Into<BoxDynError>>(doing: &'static str) -> impl Fn(E) -> StoreError + Copy {
+fn storage<E: Into<EncodeError>>(doing: &'static str) -> impl Fn(E) -> StoreError + Copy {
     move |source| {
-        let source = source.into().downcast::<sqlx::Error>().map_or_else(|other| other, |error| error::cause(*error));
+        let source = match source.into().downcast::<rusqlite::Error>() {
+            Ok(error) => error::Failure::from(*error).into(),
+            Err(other) => other,
+        };
         StoreError::Storage { doing, source }
     }
 }
@@ -179,35 +238,47 @@ impl Store for SqliteStore {
     }
 
     async fn job_find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
-        job::job_find(&self.shared, id).await
+        let id = id.clone();
+        self.shared.on_reader(move |session| job::job_find(session, &id)).await
     }
 
     async fn job_detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
-        job::job_detail(&self.shared, id).await
+        let id = id.clone();
+        self.shared.on_reader(move |session| job::job_detail(session, &id)).await
     }
 
     async fn job_list(&self, filter: &JobFilter) -> Result<JobPage, StoreError> {
-        list::job_list(&self.shared, filter).await
+        let filter = filter.clone();
+        self.shared.on_reader(move |session| list::job_list(session, &filter)).await
     }
 
     async fn job_cancel(&self, now: Timestamp, id: &JobId) -> Result<Job, StoreError> {
-        job::job_cancel(&self.shared, now, id).await
+        let id = id.clone();
+        self.shared.on_writer(move |session| job::job_cancel(session, now, &id)).await
     }
 
     async fn job_reschedule(&self, now: Timestamp, id: &JobId, scheduled_for: Timestamp) -> Result<Job, StoreError> {
-        job::job_reschedule(&self.shared, now, id, scheduled_for).await
+        let id = id.clone();
+        self.shared.on_writer(move |session| job::job_reschedule(session, now, &id, scheduled_for)).await
     }
 
     async fn job_release_due(&self, now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError> {
-        pass::job_release_due(&self.shared, now, scope, link).await
+        let scope = scope.clone();
+        self.shared.on_writer(move |session| pass::job_release_due(session, now, &scope, link)).await
     }
 
     async fn job_expire_due(&self, now: Timestamp, scope: &Scope, overdue: Overdue) -> Result<Vec<Job>, StoreError> {
-        pass::job_expire_due(&self.shared, now, scope, overdue).await
+        let scope = scope.clone();
+        self.shared.on_writer(move |session| pass::job_expire_due(session, now, &scope, overdue)).await
     }
 
     async fn job_claim(&self, claim: Claim<'_>) -> Result<Claimed, StoreError> {
-        pass::job_claim(&self.shared, claim).await
+        let (scope, live) = (claim.scope.clone(), claim.live.cloned());
+        let Claim { now, limit, policy, .. } = claim;
+        let work = move |session: &Session<'_>| {
+            pass::job_claim(session, Claim { now, scope: &scope, limit, live: live.as_ref(), policy })
+        };
+        self.shared.on_writer(work).await
     }
 
     async fn job_send_again(
@@ -216,7 +287,8 @@ impl Store for SqliteStore {
         jobs: Vec<SendAgain>,
         live: Option<&LiveWorkers>,
     ) -> Result<SentAgain, StoreError> {
-        pass::job_send_again(&self.shared, now, jobs, live).await
+        let live = live.cloned();
+        self.shared.on_writer(move |session| pass::job_send_again(session, now, jobs, live.as_ref())).await
     }
 
     async fn job_take_polls(
@@ -226,7 +298,8 @@ impl Store for SqliteStore {
         before: Timestamp,
         limit: u32,
     ) -> Result<Vec<Poll>, StoreError> {
-        pass::job_take_polls(&self.shared, now, scope, before, limit).await
+        let scope = scope.clone();
+        self.shared.on_writer(move |session| pass::job_take_polls(session, now, &scope, before, limit)).await
     }
 
     async fn job_apply(
@@ -235,23 +308,26 @@ impl Store for SqliteStore {
         policy: RetryPolicy,
         replies: Vec<Reply>,
     ) -> Result<AppliedReplies, StoreError> {
-        apply::job_apply(&self.shared, now, policy, replies).await
+        self.shared.on_writer(move |session| apply::job_apply(session, now, policy, replies)).await
     }
 
     async fn job_realign(&self, now: Timestamp) -> Result<u64, StoreError> {
-        pass::job_realign(&self.shared, now).await
+        self.shared.on_writer(move |session| pass::job_realign(session, now)).await
     }
 
     async fn job_recover(&self, now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
-        pass::job_recover(&self.shared, now, scope).await
+        let scope = scope.clone();
+        self.shared.on_writer(move |session| pass::job_recover(session, now, &scope)).await
     }
 
     async fn job_give_up(&self, now: Timestamp, ids: &[JobId], reason: &str) -> Result<Vec<Job>, StoreError> {
-        job::job_give_up(&self.shared, now, ids, reason).await
+        let (ids, reason) = (ids.to_vec(), reason.to_owned());
+        self.shared.on_writer(move |session| job::job_give_up(session, now, &ids, &reason)).await
     }
 
     async fn job_unclaim(&self, _: Timestamp, ids: &[JobId]) -> Result<(), StoreError> {
-        pass::job_unclaim(&self.shared, ids).await
+        let ids = ids.to_vec();
+        self.shared.on_writer(move |session| pass::job_unclaim(session, &ids)).await
     }
 
     async fn answer_add(
@@ -261,38 +337,46 @@ impl Store for SqliteStore {
         worker: &str,
         answer: &InputAnswer,
     ) -> Result<(), StoreError> {
-        answer::answer_add(&self.shared, now, job, worker, answer).await
+        let (job, worker, answer) = (job.clone(), worker.to_owned(), answer.clone());
+        self.shared.on_writer(move |session| answer::answer_add(session, now, &job, &worker, &answer)).await
     }
 
     async fn answer_take(&self, scope: &Scope, limit: u32) -> Result<Vec<StoredAnswer>, StoreError> {
-        answer::answer_take(&self.shared, scope, limit as usize).await
+        let (asked, scope, limit) = (scope.clone(), scope.clone(), limit as usize);
+        // Nearly always there is none, and that costs no write.
+        if limit == 0 || !self.shared.on_reader(move |session| answer::any_waits(session, &asked)).await? {
+            return Ok(Vec::new());
+        }
+        self.shared.on_writer(move |session| answer::answer_take(session, &scope, limit)).await
     }
 
     async fn job_next_due(&self, scope: &Scope) -> Result<NextDue, StoreError> {
-        pass::job_next_due(&self.shared, scope).await
+        let scope = scope.clone();
+        self.shared.on_reader(move |session| pass::job_next_due(session, &scope)).await
     }
 
     async fn job_unfinished(&self) -> Result<Vec<Job>, StoreError> {
-        list::job_unfinished(&self.shared).await
+        self.shared.on_reader(list::job_unfinished).await
     }
 
     async fn event_list(&self, job: &JobId, after: i64, limit: u32) -> Result<Vec<JobEvent>, StoreError> {
-        event::event_list(&self.shared, job, after, limit).await
+        let job = job.clone();
+        self.shared.on_reader(move |session| event::event_list(session, &job, after, limit)).await
     }
 
     async fn stats(&self) -> Result<JobStats, StoreError> {
-        list::stats(&self.shared).await
+        self.shared.on_reader(list::stats).await
     }
 
     async fn change_mark(&self) -> Result<i64, StoreError> {
         const DOING: &str = "look for changes";
-        self.shared.in_place(&self.shared.connections.kept, DOING)?;
-        let mut connection = self.shared.connections.kept.acquire().await.map_err(storage(DOING))?;
-        // SQLite counts what other connections committed, so this store's own commits do not show. A new connection counts
-        // anew, and what was committed before it is not to be overlooked.
-        let replaced = i64::from(self.shared.connections.replaced.load(std::sync::atomic::Ordering::Relaxed));
-        let version = sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut *connection).await;
-        version.map(|version: i64| version | replaced << 32).map_err(storage(DOING))
+        // SQLite counts what other connections committed, so this store's own commits do not show: all that is written is
+        // written by this one.
+        let version = |session: &Session<'_>| {
+            let mut statement = session.read(DOING)?.prepare_cached("PRAGMA data_version").map_err(storage(DOING))?;
+            statement.query_one((), |row| row.get(0)).map_err(storage(DOING))
+        };
+        self.shared.on_writer(version).await
     }
 
     async fn close(&self) {
@@ -312,16 +396,17 @@ mod tests {
         let options = StoreOptions { durability, ..StoreOptions::default() };
         let store = SqliteStore::open(folder.path().join("jobs.db"), &options).await.unwrap();
         for _ in 0..2 {
-            let tx = store.shared.write("write").await.unwrap();
-            assert_eq!(synchronous(tx).await, lasting, "{durability:?}");
-            let tx = store.shared.write_along("write").await.unwrap();
-            assert_eq!(synchronous(tx).await, 1, "{durability:?}");
+            let both = |session: &Session<'_>| {
+                let lasting = synchronous(session.write("write")?);
+                Ok::<_, StoreError>([lasting, synchronous(session.write_along("write")?)])
+            };
+            assert_eq!(store.shared.on_writer(both).await.unwrap(), [lasting, 1], "{durability:?}");
         }
     }
 
-    async fn synchronous(mut tx: Transaction<'static, Sqlite>) -> i64 {
-        let found = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut *tx).await.unwrap();
-        tx.commit().await.unwrap();
+    fn synchronous(tx: Transaction<'_>) -> i64 {
+        let found = tx.query_one("PRAGMA synchronous", (), |row| row.get(0)).unwrap();
+        tx.commit().unwrap();
         found
     }
 

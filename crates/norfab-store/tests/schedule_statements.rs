@@ -14,12 +14,12 @@ use tracing::{Event, Metadata};
 
 static STATEMENTS: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts what `sqlx` tells of: one event for each statement.
+/// Counts what the store tells of: one event for each statement.
 struct Counter;
 
 impl tracing::Subscriber for Counter {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("sqlx::query")
+        metadata.target() == "norfab_store::sqlite::statement"
     }
 
     fn event(&self, _: &Event<'_>) {

@@ -370,7 +370,7 @@ async fn what_went_wrong_is_told_once() {
     assert_eq!(chain(&error), "the job database failed to look a job up: (code: 1) no such table: jobs");
     store.close().await;
     let error = store.job_find(&uuid).await.unwrap_err();
-    let closed = "the job database failed to look a job up: attempted to acquire a connection on a closed pool";
+    let closed = "the job database failed to answer: it is closed";
     assert_eq!(chain(&error), closed);
     let folder = SqliteStore::open(database.folder(), &StoreOptions::default()).await.unwrap_err();
     assert_eq!(chain(&folder).matches("directory").count(), 1, "{}", chain(&folder));

@@ -25,8 +25,10 @@ pub fn frames(data: &[u8]) {
     };
     let again = BrokerMessage::from_frames(message.clone().into_frames());
     assert_eq!(again.as_ref(), Ok(&message), "a message of the broker reads as it was written");
-    if message.payload.as_str().len() >= LONG {
-        assert!(!format!("{message:?}").contains(message.payload.as_str()), "payloads do not show");
+    let payload = message.payload.as_str();
+    let said_by_others = message.service.contains(payload) || message.uuid.as_str().contains(payload);
+    if payload.len() >= LONG && !said_by_others {
+        assert!(!format!("{message:?}").contains(payload), "payloads do not show");
     }
     let uuid = message.uuid.clone();
     if let Ok(Meaning::Replies(replies)) = message.meaning() {

@@ -8,8 +8,10 @@ use tokio::sync::oneshot;
 
 use super::encode::{self, NewRow};
 use super::event::event_add_in_tx;
-use super::{Access, Durability, Shared, storage};
+use super::{Access, Closed, Durability, Session, Shared, storage};
+use crate::sqlite::statement::scalar;
 use crate::transition;
+use rusqlite::Connection;
 
 const DOING: &str = "add a job";
 /// The most jobs of one transaction, and the most bytes of arguments before they are compressed.
@@ -41,12 +43,6 @@ impl Queue {
     fn take(&self) -> Vec<Waiting> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
-
-    /// The most that one of those who wait asks for.
-    fn durability(&self) -> Durability {
-        let queue = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        most_durable(&queue)
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,30 +67,21 @@ pub(super) async fn job_add(
     }
     let (answer, answered) = oneshot::channel();
     if shared.adds.join(Waiting { now, job: job.clone(), durability, answer }) == Place::First {
-        // A task of its own: a caller that goes away must not take the others' jobs with it.
-        tokio::spawn(write_waiting(Arc::clone(shared)));
+        // A caller that goes away does not take the others' jobs with it.
+        let handed_over = shared.post(write_waiting);
+        if handed_over.is_err() {
+            drop(shared.adds.take());
+        }
     }
-    answered.await.unwrap_or_else(|gone| Err(storage(DOING)(gone)))
+    answered.await.unwrap_or_else(|_| Err(storage(DOING)(Closed)))
 }
 
-/// Waits for the writer, and adds everything that has arrived by then.
-async fn write_waiting(shared: Arc<Shared>) {
-    let durability = shared.adds.durability();
-    let mut transaction = Some(shared.begin(durability, DOING).await);
+/// Adds everything that has arrived until the writer has come to it.
+fn write_waiting(shared: &Session<'_>) {
     let mut waiting = shared.adds.take();
     while !waiting.is_empty() {
         let rest = waiting.split_off(batch_size(&waiting));
-        let wanted = most_durable(&waiting);
-        // Those that came while the writer was waited for may ask for more.
-        let begun = transaction.take().filter(|_| wanted == durability || durability == Durability::Full);
-        let begun = match begun {
-            Some(begun) => begun,
-            None => shared.begin(wanted, DOING).await,
-        };
-        let outcome = match begun {
-            Ok(transaction) => add_in_tx(&shared, transaction, &waiting).await,
-            Err(error) => Err(error),
-        };
+        let outcome = add_batch(shared, &waiting);
         answer(waiting, outcome);
         waiting = rest;
     }
@@ -111,37 +98,34 @@ fn batch_size(waiting: &[Waiting]) -> usize {
 }
 
 /// Adds a batch. For each job: whether it was not there before.
-async fn add_in_tx(
-    shared: &Shared,
-    mut tx: sqlx::Transaction<'static, sqlx::Sqlite>,
-    batch: &[Waiting],
-) -> Result<Vec<Option<Job>>, StoreError> {
+fn add_batch(shared: &Session<'_>, batch: &[Waiting]) -> Result<Vec<Option<Job>>, StoreError> {
+    let tx = shared.begin(most_durable(batch), DOING)?;
     let (mut rows, mut jobs, mut blob) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()), Vec::new());
     for Waiting { now, job: valid, .. } in batch {
-        let local = shared.local(*now, &mut tx).await.map_err(storage(DOING))?;
+        let local = shared.local(*now, &tx).map_err(storage(DOING))?;
         let job = valid.row(*now);
         rows.push(NewRow::new(valid, &job, &local, shared.codec, &mut blob).map_err(storage(DOING))?);
         jobs.push((*now, job));
     }
     let rows = encode::array(&rows).map_err(storage(DOING))?;
-    let added = sqlx::query_file_scalar!("sql/job/add.sql", rows, blob).fetch_all(&mut *tx).await;
+    let added = scalar!("sql/job/add.sql", rows, blob).fetch_all(&tx);
     let mut added: HashSet<String> = added.map_err(storage(DOING))?.into_iter().collect();
     // The first of two with one identity has got it.
     let added: Vec<Option<(Timestamp, Job)>> =
         jobs.into_iter().map(|(now, job)| added.remove(job.uuid.as_str()).then_some((now, job))).collect();
-    add_events(shared, &mut tx, &added).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    add_events(shared, &tx, &added)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(added.into_iter().map(|added| added.map(|(_, job)| job)).collect())
 }
 
-async fn add_events(
-    shared: &Shared,
-    connection: &mut sqlx::SqliteConnection,
+fn add_events(
+    shared: &Session<'_>,
+    connection: &Connection,
     added: &[Option<(Timestamp, Job)>],
 ) -> Result<(), StoreError> {
     let added = added.iter().flatten();
     let mut events: Vec<JobEvent> = added.filter_map(|(now, job)| transition::added(job, *now)).collect();
-    event_add_in_tx(connection, shared.codec, &mut events, DOING).await
+    event_add_in_tx(connection, shared.codec, &mut events, DOING)
 }
 
 fn answer(batch: Vec<Waiting>, outcome: Result<Vec<Option<Job>>, StoreError>) {

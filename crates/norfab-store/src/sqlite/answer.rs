@@ -3,21 +3,24 @@
 use std::collections::{HashMap, HashSet};
 
 use norfab_model::{InputAnswer, Job, JobId, Scope, StoreError, StoredAnswer, Timestamp};
-use sqlx::SqliteConnection;
+use rusqlite::Connection;
 use tracing::warn;
 
 use super::encode;
 use super::load::{self, Wanted};
 use super::row::Cell;
-use super::{Shared, storage};
+use super::{Session, storage};
+use crate::sqlite::statement::{query, row, statement};
 use crate::transition;
 
-/// What `sql/answer/waiting.sql` returns.
-struct Row {
-    id: i64,
-    job: Cell,
-    worker: Cell,
-    answer: Cell,
+row! {
+    /// What `sql/answer/waiting.sql` returns.
+    struct Row {
+        id: i64,
+        job: Cell,
+        worker: Cell,
+        answer: Cell,
+    }
 }
 
 impl Row {
@@ -29,8 +32,8 @@ impl Row {
     }
 }
 
-pub(super) async fn answer_add(
-    shared: &Shared,
+pub(super) fn answer_add(
+    shared: &Session<'_>,
     now: Timestamp,
     job: &JobId,
     worker: &str,
@@ -38,73 +41,62 @@ pub(super) async fn answer_add(
 ) -> Result<(), StoreError> {
     const DOING: &str = "hand an answer over";
     let answer = serde_json::to_string(answer).map_err(storage(DOING))?;
-    let mut tx = shared.write(DOING).await?;
+    let tx = shared.write(DOING)?;
     let seconds = now.as_seconds_f64();
-    let added = sqlx::query_file!("sql/answer/add.sql", job.as_str(), worker, answer, seconds)
-        .execute(&mut *tx)
-        .await
-        .map_err(storage(DOING))?;
-    if added.rows_affected() == 0 {
+    let added =
+        statement!("sql/answer/add.sql", job.as_str(), worker, answer, seconds).execute(&tx).map_err(storage(DOING))?;
+    if added == 0 {
         return Err(StoreError::NoSuchJob(job.clone()));
     }
-    tx.commit().await.map_err(storage(DOING))
+    tx.commit().map_err(storage(DOING))
 }
 
-pub(super) async fn answer_take(shared: &Shared, scope: &Scope, limit: usize) -> Result<Vec<StoredAnswer>, StoreError> {
-    const DOING: &str = "take answers";
-    // Nearly always there is none, and that costs no write.
-    let mut reader = shared.read(DOING).await?;
-    let any = waiting(&mut reader, scope, 1, DOING).await?;
-    drop(reader);
-    if any.is_empty() || limit == 0 {
-        return Ok(Vec::new());
-    }
-    let mut tx = shared.write(DOING).await?;
+const TAKE: &str = "take answers";
+
+/// Whether there is any to take.
+pub(super) fn any_waits(shared: &Session<'_>, scope: &Scope) -> Result<bool, StoreError> {
+    Ok(!waiting(shared.read(TAKE)?, scope, 1, TAKE)?.is_empty())
+}
+
+pub(super) fn answer_take(shared: &Session<'_>, scope: &Scope, limit: usize) -> Result<Vec<StoredAnswer>, StoreError> {
+    const DOING: &str = TAKE;
+    let tx = shared.write(DOING)?;
     let mut taken = Vec::new();
     // What is dropped makes room for more.
     while taken.len() < limit {
-        let rows = waiting(&mut tx, scope, limit - taken.len(), DOING).await?;
+        let rows = waiting(&tx, scope, limit - taken.len(), DOING)?;
         if rows.is_empty() {
             break;
         }
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let ids = encode::array(&ids).map_err(storage(DOING))?;
-        sqlx::query_file!("sql/answer/delete.sql", ids).execute(&mut *tx).await.map_err(storage(DOING))?;
-        taken.extend(open_ones(&mut tx, &rows, DOING).await?);
+        statement!("sql/answer/delete.sql", ids).execute(&tx).map_err(storage(DOING))?;
+        taken.extend(open_ones(&tx, &rows, DOING)?);
     }
-    tx.commit().await.map_err(storage(DOING))?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(taken)
 }
 
-async fn waiting(
-    connection: &mut SqliteConnection,
-    scope: &Scope,
-    limit: usize,
-    doing: &'static str,
-) -> Result<Vec<Row>, StoreError> {
+fn waiting(connection: &Connection, scope: &Scope, limit: usize, doing: &'static str) -> Result<Vec<Row>, StoreError> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = match scope {
-        Scope::All => sqlx::query_file_as!(Row, "sql/answer/waiting.sql", limit).fetch_all(connection).await,
+        Scope::All => query!(Row, "sql/answer/waiting.sql", limit).fetch_all(connection),
         Scope::Jobs(jobs) => {
             let jobs = encode::ids(jobs).map_err(storage(doing))?;
-            sqlx::query_file_as!(Row, "sql/answer/waiting_of.sql", jobs, limit).fetch_all(connection).await
+            query!(Row, "sql/answer/waiting_of.sql", jobs, limit).fetch_all(connection)
         }
     };
     rows.map_err(storage(doing))
 }
 
 /// The answers whose question is still open.
-async fn open_ones(
-    connection: &mut SqliteConnection,
-    rows: &[Row],
-    doing: &'static str,
-) -> Result<Vec<StoredAnswer>, StoreError> {
+fn open_ones(connection: &Connection, rows: &[Row], doing: &'static str) -> Result<Vec<StoredAnswer>, StoreError> {
     let answers: Vec<(JobId, &str, InputAnswer)> = rows.iter().filter_map(Row::read).collect();
     if answers.len() < rows.len() {
         warn!(answers = rows.len() - answers.len(), "Dropped answers that cannot be read");
     }
     let jobs: HashSet<&JobId> = answers.iter().map(|(job, ..)| job).collect();
-    let loaded = Wanted::jobs(jobs).map_err(storage(doing))?.load(connection).await.map_err(storage(doing))?;
+    let loaded = Wanted::jobs(jobs).map_err(storage(doing))?.load(connection).map_err(storage(doing))?;
     let (steps, _) = load::steps(loaded);
     let jobs: HashMap<&JobId, &Job> = steps.iter().map(|step| (&step.job.uuid, &step.job)).collect();
     let open = answers.iter().filter_map(|(job, worker, answer)| {

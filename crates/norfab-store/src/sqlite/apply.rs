@@ -10,13 +10,15 @@ use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted};
 use super::local_time::LocalTime;
 use super::schedule::count_failed_in_tx;
-use super::{Shared, storage};
+use super::{Session, storage};
+use crate::sqlite::statement::statement;
 use crate::transition::{Fold, must_last, needs_results};
+use rusqlite::Connection;
 
 const DOING: &str = "apply replies";
 
-pub(super) async fn job_apply(
-    shared: &Shared,
+pub(super) fn job_apply(
+    shared: &Session<'_>,
     now: Timestamp,
     policy: RetryPolicy,
     replies: Vec<Reply>,
@@ -24,9 +26,8 @@ pub(super) async fn job_apply(
     if replies.is_empty() {
         return Ok(AppliedReplies::default());
     }
-    let mut tx =
-        if replies.iter().any(must_last) { shared.write(DOING).await? } else { shared.write_along(DOING).await? };
-    let mut folds = load_folds(shared, &mut tx, &replies).await?;
+    let tx = if replies.iter().any(must_last) { shared.write(DOING)? } else { shared.write_along(DOING)? };
+    let mut folds = load_folds(shared, &tx, &replies)?;
     let mut outcome = AppliedReplies::default();
     for reply in replies {
         let job = reply.job.clone();
@@ -41,16 +42,16 @@ pub(super) async fn job_apply(
     }
     let changed = folds.folds.iter().any(|(_, fold)| fold.changed() || !fold.events.is_empty());
     if changed {
-        let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+        let local = shared.local(now, &tx).map_err(storage(DOING))?;
         let (changes, blob) = folds.changes(shared, &local).map_err(storage(DOING))?;
         if !changes.is_empty() {
             let rows = encode::array(&changes).map_err(storage(DOING))?;
-            let outcome = sqlx::query_file!("sql/job/apply.sql", rows, blob).execute(&mut *tx).await;
-            load::all_written(&outcome.map_err(storage(DOING))?, changes.len(), DOING)?;
+            let outcome = statement!("sql/job/apply.sql", rows, blob).execute(&tx);
+            load::all_written(outcome.map_err(storage(DOING))?, changes.len(), DOING)?;
         }
-        count_failed_in_tx(&mut tx, folds.failed_runs(), DOING).await?;
-        event_add_in_tx(&mut tx, shared.codec, folds.events(), DOING).await?;
-        tx.commit().await.map_err(storage(DOING))?;
+        count_failed_in_tx(&tx, folds.failed_runs(), DOING)?;
+        event_add_in_tx(&tx, shared.codec, folds.events(), DOING)?;
+        tx.commit().map_err(storage(DOING))?;
     }
     outcome.jobs = folds.applied();
     Ok(outcome)
@@ -62,16 +63,12 @@ struct Folds {
     places: HashMap<JobId, usize>,
 }
 
-async fn load_folds(
-    shared: &Shared,
-    connection: &mut sqlx::SqliteConnection,
-    replies: &[Reply],
-) -> Result<Folds, StoreError> {
+fn load_folds(shared: &Session<'_>, connection: &Connection, replies: &[Reply]) -> Result<Folds, StoreError> {
     let with_results = replies.iter().filter(|reply| needs_results(reply)).map(|reply| &reply.job);
     let with_results: std::collections::HashSet<&JobId> = with_results.collect();
     let jobs: std::collections::HashSet<&JobId> = replies.iter().map(|reply| &reply.job).collect();
     let wanted = Wanted::jobs(jobs).and_then(|wanted| wanted.with_results_of(with_results.iter().copied()));
-    let rows = wanted.map_err(storage(DOING))?.load(connection).await.map_err(storage(DOING))?;
+    let rows = wanted.map_err(storage(DOING))?.load(connection).map_err(storage(DOING))?;
     let (steps, _) = load::steps(rows);
     let mut folds = Vec::with_capacity(steps.len());
     let mut places = HashMap::with_capacity(steps.len());
@@ -95,7 +92,11 @@ impl Folds {
     }
 
     /// The rows that changed, and the blob that holds their results.
-    fn changes(&self, shared: &Shared, local: &LocalTime) -> Result<(Vec<ChangedRow>, Vec<u8>), encode::EncodeError> {
+    fn changes(
+        &self,
+        shared: &Session<'_>,
+        local: &LocalTime,
+    ) -> Result<(Vec<ChangedRow>, Vec<u8>), encode::EncodeError> {
         let mut blob = Vec::new();
         let mut rows = Vec::new();
         for (row, fold) in self.folds.iter().filter(|(_, fold)| fold.changed()) {

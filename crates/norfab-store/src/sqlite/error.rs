@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sqlx::error::DatabaseError;
-
-use sqlx::error::BoxDynError;
+type BoxDynError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What went wrong while a job database was opened, inspected or migrated. The file is as it was before.
 #[derive(Debug, thiserror::Error)]
@@ -130,76 +128,88 @@ pub enum StoreOpenError {
 
 impl StoreOpenError {
     /// Sorts what SQLite says into what a caller can do about it.
-    pub(super) fn of(doing: &'static str, path: &Path, source: sqlx::Error) -> Self {
-        let path = path.to_owned();
-        if is_busy(&source) {
-            return Self::Locked { path, source: cause(source) };
-        }
-        match code(&source) {
-            Some(8) => Self::NotWritable { path, source: cause(source) },
-            Some(14) => Self::NotOpened { path, source: cause(source) },
+    pub(super) fn of(doing: &'static str, path: &Path, source: impl Into<Failure>) -> Self {
+        let (path, source) = (path.to_owned(), source.into());
+        match source.code {
+            Some(5 | 6) => Self::Locked { path, source: source.into() },
+            Some(8) => Self::NotWritable { path, source: source.into() },
+            Some(14) => Self::NotOpened { path, source: source.into() },
             Some(26) => Self::NotADatabase { path },
-            _ => Self::Sqlite { doing, path, source: cause(source) },
+            _ => Self::Sqlite { doing, path, source: source.into() },
         }
     }
 }
 
-/// An error of sqlx as the source of another one. Its own text repeats what its sources say, so these are left out; of
-/// SQLite's errors only what SQLite says remains.
-pub(super) fn cause(error: sqlx::Error) -> BoxDynError {
-    #[derive(Debug, thiserror::Error)]
-    #[error("{0}")]
-    struct Told(sqlx::Error);
-
-    match error {
-        sqlx::Error::Database(error) => match remedy(primary(&*error)) {
-            Some(remedy) => Remedied { error, remedy }.into(),
-            None => error.into_error(),
-        },
-        other => Told(other).into(),
-    }
-}
-
-/// An error of SQLite that a person has to do something about.
+/// What SQLite or one of its drivers says, as the source of another error.
 #[derive(Debug, thiserror::Error)]
-#[error("{error}; {remedy}")]
-struct Remedied {
-    error: Box<dyn DatabaseError>,
+#[error("{prefix}{said}{remedy}")]
+pub(super) struct Failure {
+    /// SQLite's primary result code, when it is one of SQLite's.
+    code: Option<i32>,
+    /// The code that SQLite gives, which may be more than the primary one.
+    prefix: String,
+    said: String,
+    /// What to do about it.
     remedy: &'static str,
 }
 
+impl Failure {
+    fn of_sqlite(extended: i32, message: &str) -> Self {
+        let code = extended & 0xff;
+        let (prefix, said) = (format!("(code: {extended}) "), message.to_owned());
+        Self { code: Some(code), prefix, said, remedy: remedy(code) }
+    }
+
+    fn of_driver(error: &dyn std::error::Error) -> Self {
+        Self { code: None, prefix: String::new(), said: error.to_string(), remedy: "" }
+    }
+}
+
+impl From<sqlx::Error> for Failure {
+    /// The text of an error of sqlx repeats what its sources say; of SQLite's errors only what SQLite says remains.
+    fn from(error: sqlx::Error) -> Self {
+        let extended = error.as_database_error().and_then(|error| error.code()?.parse().ok());
+        match (extended, error.as_database_error()) {
+            (Some(extended), Some(error)) => Self::of_sqlite(extended, error.message()),
+            _ => Self::of_driver(&error),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        match &error {
+            rusqlite::Error::SqliteFailure(code, message) => {
+                let known = || rusqlite::ffi::code_to_str(code.extended_code).to_owned();
+                Self::of_sqlite(code.extended_code, &message.clone().unwrap_or_else(known))
+            }
+            rusqlite::Error::SqlInputError { error: code, msg, .. } => Self::of_sqlite(code.extended_code, msg),
+            _ => Self::of_driver(&error),
+        }
+    }
+}
+
 /// What to do about an error that does not pass by itself, by SQLite's primary result code.
-fn remedy(code: Option<i32>) -> Option<&'static str> {
-    match code? {
-        10 => Some("look at the disk and at what the system says of it"),
-        11 => Some(
-            "the file is damaged: stop, copy it away with its -wal file, and restore the backup, or save what can be read \
-             with `sqlite3 FILE .recover`",
-        ),
-        13 => Some("make room"),
-        _ => None,
+fn remedy(code: i32) -> &'static str {
+    match code {
+        10 => "; look at the disk and at what the system says of it",
+        11 => {
+            "; the file is damaged: stop, copy it away with its -wal file, and restore the backup, or save what can be read \
+             with `sqlite3 FILE .recover`"
+        }
+        13 => "; make room",
+        _ => "",
     }
 }
 
 /// Whether another connection was in the way: SQLITE_BUSY or SQLITE_LOCKED.
 pub(super) fn is_busy(error: &sqlx::Error) -> bool {
-    matches!(code(error), Some(5 | 6))
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
+    matches!(code.map(|extended| extended & 0xff), Some(5 | 6))
 }
 
 /// What SQLite says when a rule of a table stopped a statement: SQLITE_CONSTRAINT.
-pub(super) fn constraint(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Option<String> {
-    // The cause as `cause` leaves it: SQLite's own error.
-    let error = error.downcast_ref::<sqlx::sqlite::SqliteError>()?;
-    (primary(error) == Some(19)).then(|| error.message().to_owned())
-}
-
-/// SQLite's primary result code, of any error of sqlx.
-fn code(error: &sqlx::Error) -> Option<i32> {
-    primary(error.as_database_error()?)
-}
-
-/// SQLite's primary result code.
-fn primary(error: &dyn DatabaseError) -> Option<i32> {
-    let extended: i32 = error.code()?.parse().ok()?;
-    Some(extended & 0xff)
+pub(super) fn constraint<'a>(error: &'a (dyn std::error::Error + Send + Sync + 'static)) -> Option<&'a str> {
+    let failure = error.downcast_ref::<Failure>()?;
+    (failure.code == Some(19)).then_some(failure.said.as_str())
 }

@@ -1,21 +1,24 @@
 //! Events: stored with what they tell of, in one statement a batch.
 
 use norfab_model::{JobEvent, JobId, Json, StoreError};
-use sqlx::SqliteConnection;
+use rusqlite::Connection;
 
 use super::codec::{Codec, Reader};
 use super::encode::NewEvents;
 use super::row::Cell;
-use super::{Shared, storage};
+use super::{Session, storage};
+use crate::sqlite::statement::{query, row, statement};
 
-/// What `sql/event/list.sql` returns.
-struct Row {
-    id: i64,
-    message: Cell,
-    severity: Cell,
-    task: Cell,
-    data: Cell,
-    created_at: Cell,
+row! {
+    /// What `sql/event/list.sql` returns.
+    struct Row {
+        id: i64,
+        message: Cell,
+        severity: Cell,
+        task: Cell,
+        data: Cell,
+        created_at: Cell,
+    }
 }
 
 impl Row {
@@ -34,24 +37,22 @@ impl Row {
     }
 }
 
-pub(super) async fn event_list(
-    shared: &Shared,
+pub(super) fn event_list(
+    shared: &Session<'_>,
     job: &JobId,
     after: i64,
     limit: u32,
 ) -> Result<Vec<JobEvent>, StoreError> {
     const DOING: &str = "list events";
-    let mut connection = shared.read(DOING).await?;
-    let rows = sqlx::query_file_as!(Row, "sql/event/list.sql", job.as_str(), after, limit)
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(storage(DOING))?;
+    let connection = shared.read(DOING)?;
+    let rows =
+        query!(Row, "sql/event/list.sql", job.as_str(), after, limit).fetch_all(connection).map_err(storage(DOING))?;
     Ok(rows.into_iter().map(|row| row.event(job, shared.payloads)).collect())
 }
 
 /// Stores events and gives them their numbers.
-pub(super) async fn event_add_in_tx<'a>(
-    connection: &mut SqliteConnection,
+pub(super) fn event_add_in_tx<'a>(
+    connection: &Connection,
     codec: Codec,
     events: impl IntoIterator<Item = &'a mut JobEvent>,
     doing: &'static str,
@@ -65,12 +66,9 @@ pub(super) async fn event_add_in_tx<'a>(
         new.push(event, codec).map_err(storage(doing))?;
     }
     let (jobs, numbers, texts) = new.into_parameters().map_err(storage(doing))?;
-    let added = sqlx::query_file!("sql/event/add.sql", jobs, numbers, texts)
-        .execute(connection)
-        .await
-        .map_err(storage(doing))?;
+    statement!("sql/event/add.sql", jobs, numbers, texts).execute(connection).map_err(storage(doing))?;
     // They were inserted in their order, and each number is one more than the last.
-    for (event, id) in events.iter_mut().rev().zip((0..=added.last_insert_rowid()).rev()) {
+    for (event, id) in events.iter_mut().rev().zip((0..=connection.last_insert_rowid()).rev()) {
         event.id = id;
     }
     Ok(())

@@ -10,6 +10,7 @@ use super::codec::Codec;
 use super::error::StoreOpenError;
 use super::migrate::{self, History, MigrationInfo};
 use super::open::{self, Access, CodecChoice, Connections, StoreOptions};
+use super::statement::{scalar, statement};
 use super::{SqliteStore, adopt};
 
 /// What is known of a database file without reading its jobs.
@@ -55,15 +56,10 @@ impl SqliteStore {
     /// [`StoreOpenError`] when it is no database or one of a newer release.
     pub async fn inspect(path: impl AsRef<Path>) -> Result<DatabaseInfo, StoreOpenError> {
         let path = path.as_ref();
-        let options = open::connect_options(path, &StoreOptions::default());
+        let options = StoreOptions::default();
         // Checks the file before SQLite sees it.
-        open::look(path, &options).await?;
-        let failed = |source| StoreOpenError::of("read", path, source);
-        let mut connection = SqliteConnection::connect_with(&options.read_only(true)).await.map_err(failed)?;
-        let info = read(path, &mut connection).await;
-        // Nothing was written; a failure to close tells nothing.
-        let _ = connection.close().await;
-        info
+        open::look(path, &open::connect_options(path, &options)).await?;
+        look(path, &options).await
     }
 
     /// What this database is.
@@ -71,11 +67,19 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreOpenError`] when it cannot be read.
     pub async fn info(&self) -> Result<DatabaseInfo, StoreOpenError> {
-        let path = self.path();
-        let failed = |source| StoreOpenError::of("read", path, source);
-        let mut connection = self.shared.connections.kept.acquire().await.map_err(failed)?;
-        read(path, &mut connection).await
+        let options = StoreOptions { durability: self.shared.durability, ..StoreOptions::default() };
+        look(self.path(), &options).await
     }
+}
+
+async fn look(path: &Path, options: &StoreOptions) -> Result<DatabaseInfo, StoreOpenError> {
+    let failed = |source: sqlx::Error| StoreOpenError::of("read", path, source);
+    let options = open::connect_options(path, options).read_only(true);
+    let mut connection = SqliteConnection::connect_with(&options).await.map_err(failed)?;
+    let info = read(path, &mut connection).await;
+    // Nothing was written; a failure to close tells nothing.
+    let _ = connection.close().await;
+    info
 }
 
 async fn read(path: &Path, connection: &mut SqliteConnection) -> Result<DatabaseInfo, StoreOpenError> {
@@ -134,15 +138,20 @@ pub(super) async fn settle_codec(
     connections: &Connections,
     options: &StoreOptions,
 ) -> Result<Codec, StoreOpenError> {
-    let failed = |source| StoreOpenError::of("read", path, source);
-    let mut connection = connections.kept.acquire().await.map_err(failed)?;
-    let noted = noted_codec(&mut connection).await.map_err(failed)?.and_then(|noted| noted.parse().ok());
-    match (options.codec, options.access) {
+    let (choice, access) = (options.codec, options.access);
+    let settled = connections.kept.run(move |connection| settle(connection, choice, access)).await;
+    match settled {
+        Ok(settled) => settled.map_err(|source| StoreOpenError::of("read", path, source)),
+        Err(closed) => Err(StoreOpenError::Sqlite { doing: "read", path: path.to_owned(), source: closed.into() }),
+    }
+}
+
+fn settle(connection: &rusqlite::Connection, choice: CodecChoice, access: Access) -> rusqlite::Result<Codec> {
+    let noted: Option<String> = scalar!("sql/setting/get.sql", "codec").fetch_optional(connection)?;
+    let noted = noted.and_then(|noted| noted.parse().ok());
+    match (choice, access) {
         (CodecChoice::Set(codec), Access::Write) if noted != Some(codec) => {
-            sqlx::query_file!("sql/setting/set.sql", "codec", codec.as_str())
-                .execute(&mut *connection)
-                .await
-                .map_err(failed)?;
+            statement!("sql/setting/set.sql", "codec", codec.as_str()).execute(connection)?;
             Ok(codec)
         }
         // What every client reads, where the note makes no sense.

@@ -6,25 +6,27 @@ use super::codec::PayloadError;
 use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted};
 use super::row::{Row, Unreadable};
-use super::{Shared, storage};
+use super::{Session, storage};
+use crate::sqlite::statement::statement;
 use crate::transition;
+use rusqlite::Connection;
 
-pub(super) async fn job_find(shared: &Shared, id: &JobId) -> Result<Option<Job>, StoreError> {
+pub(super) fn job_find(shared: &Session<'_>, id: &JobId) -> Result<Option<Job>, StoreError> {
     const DOING: &str = "look a job up";
-    let mut connection = shared.read(DOING).await?;
-    let rows = Wanted::jobs([id]).map_err(storage(DOING))?.load(&mut connection).await.map_err(storage(DOING))?;
+    let connection = shared.read(DOING)?;
+    let rows = Wanted::jobs([id]).map_err(storage(DOING))?.load(connection).map_err(storage(DOING))?;
     rows.first().map(Row::job).transpose().map_err(unreadable)
 }
 
-pub(super) async fn job_detail(shared: &Shared, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
+pub(super) fn job_detail(shared: &Session<'_>, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
     const DOING: &str = "look a job up";
-    let mut connection = shared.read(DOING).await?;
+    let connection = shared.read(DOING)?;
     let wanted = Wanted::jobs([id]).map_err(storage(DOING))?.with_arguments().with_results();
-    let rows = wanted.load(&mut connection).await.map_err(storage(DOING))?;
+    let rows = wanted.load(connection).map_err(storage(DOING))?;
     rows.first().map(|row| detail(shared, row)).transpose().map_err(unreadable)
 }
 
-fn detail(shared: &Shared, row: &Row) -> Result<JobDetail, Unreadable> {
+fn detail(shared: &Session<'_>, row: &Row) -> Result<JobDetail, Unreadable> {
     let wrong = |column: &'static str| {
         move |error: PayloadError| row.unreadable(&format!("its {column} cannot be read: {error}"))
     };
@@ -40,46 +42,45 @@ fn unreadable(Unreadable { what, .. }: Unreadable) -> StoreError {
     StoreError::Unreadable { job: what.uuid, reason: what.reason }
 }
 
-pub(super) async fn job_cancel(shared: &Shared, now: Timestamp, id: &JobId) -> Result<Job, StoreError> {
+pub(super) fn job_cancel(shared: &Session<'_>, now: Timestamp, id: &JobId) -> Result<Job, StoreError> {
     const DOING: &str = "cancel a job";
-    let mut tx = shared.write(DOING).await?;
-    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
-    let (step, mut event) =
-        change_scheduled(&mut tx, id, "cancelled", DOING, |job| transition::cancel(job, now)).await?;
-    load::finish(&mut tx, std::slice::from_ref(&step), &local, DOING).await?;
-    event_add_in_tx(&mut tx, shared.codec, [&mut event], DOING).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    let tx = shared.write(DOING)?;
+    let local = shared.local(now, &tx).map_err(storage(DOING))?;
+    let (step, mut event) = change_scheduled(&tx, id, "cancelled", DOING, |job| transition::cancel(job, now))?;
+    load::finish(&tx, std::slice::from_ref(&step), &local, DOING)?;
+    event_add_in_tx(&tx, shared.codec, [&mut event], DOING)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(step.job)
 }
 
-pub(super) async fn job_reschedule(
-    shared: &Shared,
+pub(super) fn job_reschedule(
+    shared: &Session<'_>,
     now: Timestamp,
     id: &JobId,
     scheduled_for: Timestamp,
 ) -> Result<Job, StoreError> {
     const DOING: &str = "reschedule a job";
-    let mut tx = shared.write(DOING).await?;
-    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+    let tx = shared.write(DOING)?;
+    let local = shared.local(now, &tx).map_err(storage(DOING))?;
     let change = |job: &mut Job| transition::reschedule(job, now, scheduled_for);
-    let (step, mut event) = change_scheduled(&mut tx, id, "rescheduled", DOING, change).await?;
+    let (step, mut event) = change_scheduled(&tx, id, "rescheduled", DOING, change)?;
     let changes = load::changes([&step], &local).map_err(storage(DOING))?;
-    let outcome = sqlx::query_file!("sql/job/reschedule.sql", changes).execute(&mut *tx).await;
-    load::all_written(&outcome.map_err(storage(DOING))?, 1, DOING)?;
-    event_add_in_tx(&mut tx, shared.codec, [&mut event], DOING).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    let outcome = statement!("sql/job/reschedule.sql", changes).execute(&tx);
+    load::all_written(outcome.map_err(storage(DOING))?, 1, DOING)?;
+    event_add_in_tx(&tx, shared.codec, [&mut event], DOING)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(step.job)
 }
 
 /// Loads a job and carries out a step that only a SCHEDULED one takes.
-async fn change_scheduled(
-    connection: &mut sqlx::SqliteConnection,
+fn change_scheduled(
+    connection: &Connection,
     id: &JobId,
     wanted: &'static str,
     doing: &'static str,
     change: impl FnOnce(&mut Job) -> Option<JobEvent>,
 ) -> Result<(Step, JobEvent), StoreError> {
-    let rows = Wanted::jobs([id]).map_err(storage(doing))?.load(connection).await.map_err(storage(doing))?;
+    let rows = Wanted::jobs([id]).map_err(storage(doing))?.load(connection).map_err(storage(doing))?;
     let row = rows.into_iter().next().ok_or_else(|| StoreError::NoSuchJob(id.clone()))?;
     let before = row.job().map_err(unreadable)?;
     let mut job = before.clone();
@@ -89,16 +90,16 @@ async fn change_scheduled(
     }
 }
 
-pub(super) async fn job_give_up(
-    shared: &Shared,
+pub(super) fn job_give_up(
+    shared: &Session<'_>,
     now: Timestamp,
     ids: &[JobId],
     reason: &str,
 ) -> Result<Vec<Job>, StoreError> {
     const DOING: &str = "give jobs up";
-    let mut tx = shared.write(DOING).await?;
-    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
-    let rows = Wanted::jobs(ids).map_err(storage(DOING))?.load(&mut tx).await.map_err(storage(DOING))?;
+    let tx = shared.write(DOING)?;
+    let local = shared.local(now, &tx).map_err(storage(DOING))?;
+    let rows = Wanted::jobs(ids).map_err(storage(DOING))?.load(&tx).map_err(storage(DOING))?;
     let (mut steps, _) = load::steps(rows);
     let mut events = Vec::new();
     steps.retain_mut(|step| {
@@ -110,8 +111,8 @@ pub(super) async fn job_give_up(
     if steps.is_empty() {
         return Ok(Vec::new());
     }
-    load::finish(&mut tx, &steps, &local, DOING).await?;
-    event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    load::finish(&tx, &steps, &local, DOING)?;
+    event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(steps.into_iter().map(|step| step.job).collect())
 }

@@ -3,28 +3,28 @@
 use std::collections::BTreeMap;
 
 use norfab_model::{Job, JobCursor, JobFilter, JobPage, JobStats, JobStatus, StoreError, Timestamp};
-use sqlx::{Connection, SqliteConnection};
+use rusqlite::Connection;
 use tracing::warn;
 
 use super::encode;
 use super::load::Wanted;
 use super::row::Cell;
-use super::{Shared, storage};
+use super::{Session, storage};
+use crate::sqlite::statement::{query, row, scalar};
 use crate::transition::MOST_UNFINISHED;
 
-pub(super) async fn job_list(shared: &Shared, filter: &JobFilter) -> Result<JobPage, StoreError> {
+pub(super) fn job_list(shared: &Session<'_>, filter: &JobFilter) -> Result<JobPage, StoreError> {
     const DOING: &str = "list jobs";
-    let mut connection = shared.read(DOING).await?;
     // One snapshot for both statements.
-    let mut tx = connection.begin().await.map_err(storage(DOING))?;
+    let tx = shared.snapshot(DOING)?;
     let search = Search::new(filter).map_err(storage(DOING))?;
-    let mut rows = search.rows(&mut tx, filter).await.map_err(storage(DOING))?;
+    let mut rows = search.rows(&tx, filter).map_err(storage(DOING))?;
     let page = filter.page_size() as usize;
     let more = rows.len() > page;
     rows.truncate(page);
     let next = rows.last().filter(|_| more).map(|row| JobCursor(*row));
-    let loaded = Wanted::rows(&rows).map_err(storage(DOING))?.load(&mut tx).await.map_err(storage(DOING))?;
-    tx.commit().await.map_err(storage(DOING))?;
+    let loaded = Wanted::rows(&rows).map_err(storage(DOING))?.load(&tx).map_err(storage(DOING))?;
+    tx.commit().map_err(storage(DOING))?;
     let (mut jobs, mut unreadable) = (Vec::with_capacity(loaded.len()), Vec::new());
     for row in loaded.iter().rev() {
         match row.job() {
@@ -57,15 +57,15 @@ impl<'a> Search<'a> {
     }
 
     /// The numbers of the rows of the page and of one more, the newest first.
-    async fn rows(&self, connection: &mut SqliteConnection, filter: &JobFilter) -> Result<Vec<i64>, sqlx::Error> {
+    fn rows(&self, connection: &Connection, filter: &JobFilter) -> Result<Vec<i64>, rusqlite::Error> {
         let by_due = filter.due_from.is_some() || filter.due_until.is_some();
         if filter.statuses.is_empty() && filter.schedule.is_none() && !by_due {
-            return self.of_any_status(connection).await;
+            return self.of_any_status(connection);
         }
         let statuses = if filter.statuses.is_empty() { &JobStatus::ALL[..] } else { &filter.statuses[..] };
         let mut rows = Vec::new();
         for status in statuses {
-            rows.extend(self.of_status(connection, filter, status.as_str()).await?);
+            rows.extend(self.of_status(connection, filter, status.as_str())?);
         }
         rows.sort_unstable_by(|one, other| other.cmp(one));
         rows.dedup();
@@ -73,33 +73,27 @@ impl<'a> Search<'a> {
         Ok(rows)
     }
 
-    async fn of_any_status(&self, connection: &mut SqliteConnection) -> Result<Vec<i64>, sqlx::Error> {
+    fn of_any_status(&self, connection: &Connection) -> Result<Vec<i64>, rusqlite::Error> {
         let Self { before, service, task, workers, limit } = self;
         match service {
             Some(service) => {
-                sqlx::query_file_scalar!("sql/job/list_by_service.sql", before, service, task, workers, limit)
-                    .fetch_all(connection)
-                    .await
+                scalar!("sql/job/list_by_service.sql", before, service, task, workers, limit).fetch_all(connection)
             }
-            None => {
-                sqlx::query_file_scalar!("sql/job/list_newest.sql", before, service, task, workers, limit)
-                    .fetch_all(connection)
-                    .await
-            }
+            None => scalar!("sql/job/list_newest.sql", before, service, task, workers, limit).fetch_all(connection),
         }
     }
 
-    async fn of_status(
+    fn of_status(
         &self,
-        connection: &mut SqliteConnection,
+        connection: &Connection,
         filter: &JobFilter,
         status: &str,
-    ) -> Result<Vec<i64>, sqlx::Error> {
+    ) -> Result<Vec<i64>, rusqlite::Error> {
         let Self { before, service, task, workers, limit } = self;
         let from = filter.due_from.map(Timestamp::as_seconds_f64);
         let until = filter.due_until.map(Timestamp::as_seconds_f64);
         if let Some(schedule) = filter.schedule.as_ref().map(|schedule| schedule.as_str()) {
-            return sqlx::query_file_scalar!(
+            return scalar!(
                 "sql/job/list_by_schedule.sql",
                 before,
                 service,
@@ -111,41 +105,23 @@ impl<'a> Search<'a> {
                 from,
                 until
             )
-            .fetch_all(connection)
-            .await;
+            .fetch_all(connection);
         }
         if from.is_some() || until.is_some() {
             let (from, until) = (from.unwrap_or(f64::MIN), until.unwrap_or(f64::MAX));
-            return sqlx::query_file_scalar!(
-                "sql/job/list_by_due.sql",
-                before,
-                service,
-                task,
-                workers,
-                limit,
-                status,
-                from,
-                until
-            )
-            .fetch_all(connection)
-            .await;
+            return scalar!("sql/job/list_by_due.sql", before, service, task, workers, limit, status, from, until)
+                .fetch_all(connection);
         }
-        sqlx::query_file_scalar!("sql/job/list_by_status.sql", before, service, task, workers, limit, status)
-            .fetch_all(connection)
-            .await
+        scalar!("sql/job/list_by_status.sql", before, service, task, workers, limit, status).fetch_all(connection)
     }
 }
 
-pub(super) async fn job_unfinished(shared: &Shared) -> Result<Vec<Job>, StoreError> {
+pub(super) fn job_unfinished(shared: &Session<'_>) -> Result<Vec<Job>, StoreError> {
     const DOING: &str = "list unfinished jobs";
-    let mut connection = shared.read(DOING).await?;
-    let mut tx = connection.begin().await.map_err(storage(DOING))?;
-    let rows = sqlx::query_file_scalar!("sql/job/unfinished.sql", MOST_UNFINISHED)
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(storage(DOING))?;
-    let loaded = Wanted::rows(&rows).map_err(storage(DOING))?.load(&mut tx).await.map_err(storage(DOING))?;
-    tx.commit().await.map_err(storage(DOING))?;
+    let tx = shared.snapshot(DOING)?;
+    let rows = scalar!("sql/job/unfinished.sql", MOST_UNFINISHED).fetch_all(&tx).map_err(storage(DOING))?;
+    let loaded = Wanted::rows(&rows).map_err(storage(DOING))?.load(&tx).map_err(storage(DOING))?;
+    tx.commit().map_err(storage(DOING))?;
     let readable = |row: &super::row::Row| match row.job() {
         Ok(job) => Some(job),
         Err(row) => {
@@ -156,18 +132,13 @@ pub(super) async fn job_unfinished(shared: &Shared) -> Result<Vec<Job>, StoreErr
     Ok(loaded.iter().filter_map(readable).collect())
 }
 
-pub(super) async fn stats(shared: &Shared) -> Result<JobStats, StoreError> {
+pub(super) fn stats(shared: &Session<'_>) -> Result<JobStats, StoreError> {
     const DOING: &str = "count jobs";
-    let mut connection = shared.read(DOING).await?;
-    let mut tx = connection.begin().await.map_err(storage(DOING))?;
-    let by_status =
-        sqlx::query_file_as!(Count, "sql/job/count_by_status.sql").fetch_all(&mut *tx).await.map_err(storage(DOING))?;
-    let by_service = sqlx::query_file_as!(Count, "sql/job/count_by_service.sql")
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(storage(DOING))?;
-    let events = sqlx::query_file_scalar!("sql/event/count.sql").fetch_one(&mut *tx).await.map_err(storage(DOING))?;
-    tx.commit().await.map_err(storage(DOING))?;
+    let tx = shared.snapshot(DOING)?;
+    let by_status = query!(Count, "sql/job/count_by_status.sql").fetch_all(&tx).map_err(storage(DOING))?;
+    let by_service = query!(Count, "sql/job/count_by_service.sql").fetch_all(&tx).map_err(storage(DOING))?;
+    let events = scalar!("sql/event/count.sql").fetch_one(&tx).map_err(storage(DOING))?;
+    tx.commit().map_err(storage(DOING))?;
     let jobs_by_status = by_name(by_status);
     Ok(JobStats {
         total_jobs: jobs_by_status.values().sum(),
@@ -177,10 +148,12 @@ pub(super) async fn stats(shared: &Shared) -> Result<JobStats, StoreError> {
     })
 }
 
-/// How many jobs have a status or a service.
-struct Count {
-    name: Cell,
-    jobs: i64,
+row! {
+    /// How many jobs have a status or a service.
+    struct Count {
+        name: Cell,
+        jobs: i64,
+    }
 }
 
 fn by_name(counts: Vec<Count>) -> BTreeMap<String, u64> {

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use norfab_model::{Job, JobId, Results, StoreError, Timestamp};
-use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteQueryResult;
+use rusqlite::Connection;
 use tracing::warn;
 
 use super::encode::{self, ChangedRow, UnreadableRow};
@@ -13,6 +12,7 @@ use super::local_time::LocalTime;
 use super::row::{Cell, Row, Unreadable};
 use super::schedule::{count_failed_in_tx, schedule_of};
 use super::storage;
+use crate::sqlite::statement::{query, scalar, statement};
 use crate::transition;
 
 /// Which rows to load, and what of them.
@@ -54,11 +54,11 @@ impl Wanted {
     }
 
     /// Loads them, the oldest first.
-    pub(super) async fn load(self, connection: &mut SqliteConnection) -> Result<Vec<Row>, sqlx::Error> {
+    pub(super) fn load(self, connection: &Connection) -> Result<Vec<Row>, rusqlite::Error> {
         let none = || "[]".to_owned();
         let (rows, uuids) = (self.rows.unwrap_or_else(none), self.uuids.unwrap_or_else(none));
         let results = self.results.unwrap_or_else(none);
-        sqlx::query_file_as!(Row, "sql/job/load.sql", rows, uuids, self.arguments, results).fetch_all(connection).await
+        query!(Row, "sql/job/load.sql", rows, uuids, self.arguments, results).fetch_all(connection)
     }
 }
 
@@ -107,32 +107,31 @@ pub(super) fn changes<'a>(
 
 /// Every row that a statement was to change must have been in the status that it expected. In a transaction that began
 /// with the rows read, it is; were it not, nothing of the transaction may stay.
-pub(super) fn all_written(outcome: &SqliteQueryResult, expected: usize, doing: &'static str) -> Result<(), StoreError> {
-    let written = outcome.rows_affected();
-    if usize::try_from(written) == Ok(expected) {
+pub(super) fn all_written(written: usize, expected: usize, doing: &'static str) -> Result<(), StoreError> {
+    if written == expected {
         return Ok(());
     }
     Err(storage(doing)(format!("{written} rows changed, not {expected}: their status is not the one that was read")))
 }
 
 /// Writes the ends of jobs that were never sent, and counts those of schedules that failed.
-pub(super) async fn finish(
-    connection: &mut SqliteConnection,
+pub(super) fn finish(
+    connection: &Connection,
     steps: &[Step],
     local: &LocalTime,
     doing: &'static str,
 ) -> Result<(), StoreError> {
     let changes = changes(steps, local).map_err(storage(doing))?;
-    let outcome = sqlx::query_file!("sql/job/finish.sql", changes).execute(&mut *connection).await;
-    all_written(&outcome.map_err(storage(doing))?, steps.len(), doing)?;
+    let outcome = statement!("sql/job/finish.sql", changes).execute(connection);
+    all_written(outcome.map_err(storage(doing))?, steps.len(), doing)?;
     let none = Results::new();
     let failed = steps.iter().filter_map(|step| transition::failed_run(step.before.status, &step.job, &none));
-    count_failed_in_tx(connection, failed.cloned(), doing).await
+    count_failed_in_tx(connection, failed.cloned(), doing)
 }
 
 /// Ends rows that cannot be read, so that they come up in no further pass. The rest of the pass goes on.
-pub(super) async fn fail_unreadable(
-    connection: &mut SqliteConnection,
+pub(super) fn fail_unreadable(
+    connection: &Connection,
     now: Timestamp,
     local: &LocalTime,
     unreadable: &[Unreadable],
@@ -149,11 +148,9 @@ pub(super) async fn fail_unreadable(
     }
     let rows = encode::array(&rows).map_err(storage(doing))?;
     let (seconds, ctime) = (now.as_seconds_f64(), local.ctime());
-    let failed = sqlx::query_file_scalar!("sql/job/fail_unreadable.sql", rows, seconds, ctime)
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(storage(doing))?;
-    count_failed_in_tx(connection, failed.iter().filter_map(schedule_of), doing).await
+    let failed =
+        scalar!("sql/job/fail_unreadable.sql", rows, seconds, ctime).fetch_all(connection).map_err(storage(doing))?;
+    count_failed_in_tx(connection, failed.iter().filter_map(schedule_of), doing)
 }
 
 /// An instant that one statement looks up, to be waited for: one between two microseconds becomes the later one, or who

@@ -3,8 +3,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::sqlite::statement::scalar;
 use norfab_model::Timestamp;
-use sqlx::SqliteConnection;
+use rusqlite::Connection;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
@@ -48,15 +49,14 @@ pub(super) struct LocalZone {
 
 impl LocalZone {
     /// The instant in local time; in UTC where the system knows no local time.
-    pub(super) async fn at(&self, at: Timestamp, connection: &mut SqliteConnection) -> Result<LocalTime, sqlx::Error> {
+    pub(super) fn at(&self, at: Timestamp, connection: &Connection) -> Result<LocalTime, rusqlite::Error> {
         let seconds = at.as_micros().div_euclid(1_000_000);
         let quarter = seconds.div_euclid(QUARTER);
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let offset = match known {
             Some((of, offset)) if of == quarter => offset,
             _ => {
-                let asked =
-                    sqlx::query_file_scalar!("sql/clock/local_offset.sql", seconds).fetch_one(connection).await?;
+                let asked = scalar!("sql/clock/local_offset.sql", seconds).fetch_one(connection)?;
                 let offset = asked
                     .and_then(|seconds| i32::try_from(seconds).ok())
                     .and_then(|seconds| UtcOffset::from_whole_seconds(seconds).ok())

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use rusqlite::OpenFlags;
 use sqlx::Connection;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 
 use super::codec::Codec;
+use super::driver::{Readers, Worker};
 use super::error::{StoreOpenError, is_busy};
 use super::migrate::{self, History, Migrated};
 use crate::transition::MOST_RESULT_BYTES;
@@ -74,11 +74,9 @@ pub enum Durability {
 #[derive(Debug)]
 pub(super) struct Connections {
     /// One connection that is kept for good: the writer, or with read access only the one that watches for changes.
-    pub(super) kept: SqlitePool,
+    pub(super) kept: Worker,
     /// Connections that can only read.
-    pub(super) readers: SqlitePool,
-    /// How often the one that is kept had to be replaced.
-    pub(super) replaced: Arc<AtomicU32>,
+    pub(super) readers: Readers,
 }
 
 /// Makes or migrates the database as need be, and connects to it.
@@ -98,7 +96,7 @@ pub(super) async fn open(path: &Path, options: &StoreOptions) -> Result<Connecti
             }
         }
     }
-    connect(path, plain, options.access).await
+    connect(path, options).await
 }
 
 /// Migrates a database that is there. `codec` is for one that has none noted.
@@ -134,58 +132,70 @@ pub(super) async fn look(path: &Path, options: &SqliteConnectOptions) -> Result<
     history
 }
 
+/// For what is done before the store is open.
 pub(super) fn connect_options(path: &Path, options: &StoreOptions) -> SqliteConnectOptions {
     let synchronous = match options.durability {
         Durability::Full => SqliteSynchronous::Full,
         Durability::Normal => SqliteSynchronous::Normal,
     };
-    let options = SqliteConnectOptions::new().filename(path).busy_timeout(options.busy_timeout);
-    options.foreign_keys(true).synchronous(synchronous).row_buffer_size(ROWS_AT_ONCE)
+    let wait = options.busy_timeout;
+    SqliteConnectOptions::new().filename(path).busy_timeout(wait).foreign_keys(true).synchronous(synchronous)
 }
-
-/// Rows that a connection's thread hands over without waiting for who reads them: a whole batch of a pass. With fewer, the
-/// two threads would take turns for every few rows.
-const ROWS_AT_ONCE: usize = 1024;
 
 /// The most kibibytes of the file that the connection which writes keeps in memory. A pass over thousands of jobs changes
 /// pages all over the indexes; with the 2 MiB that SQLite takes by itself, it would write many of them several times.
-const WRITER_CACHE: &str = "-16000";
+const WRITER_CACHE: i64 = -16_000;
 
-async fn connect(path: &Path, options: SqliteConnectOptions, access: Access) -> Result<Connections, StoreOpenError> {
-    let failed = |source| StoreOpenError::of("open", path, source);
-    let read_only = options.clone().read_only(true);
-    let (kept, most_readers) = match access {
-        Access::Write => (options.pragma("cache_size", WRITER_CACHE), 4),
-        Access::ReadOnly => (read_only.clone(), 4),
+/// How many prepared statements a connection keeps: all that there are.
+const STATEMENTS: usize = 128;
+
+/// The most connections that read at once.
+const READERS: u32 = 4;
+
+async fn connect(path: &Path, options: &StoreOptions) -> Result<Connections, StoreOpenError> {
+    let (file, wait) = (path.to_owned(), options.busy_timeout);
+    let reader = move || open_connection(&file, Access::ReadOnly, wait);
+    let kept = match options.access {
+        Access::ReadOnly => Worker::start(reader.clone()).await,
+        Access::Write => {
+            let failed = |source: sqlx::Error| StoreOpenError::of("open", path, source);
+            let mut first = SqliteConnection::connect_with(&connect_options(path, options)).await.map_err(failed)?;
+            must_be_writable(&mut first).await.map_err(failed)?;
+            migrate::write_ahead(&mut first).await.map_err(failed)?;
+            let (file, durability) = (path.to_owned(), options.durability);
+            let kept = Worker::start(move || open_writer(&file, durability, wait)).await;
+            // Not before: whoever closes a file as the last one writes its log back and removes it.
+            let _ = first.close().await;
+            kept
+        }
     };
-    // What is kept is not given up for a new one as long as it works: its view of other programs' changes begins anew then.
-    let replaced = Arc::new(AtomicU32::new(0));
-    let kept = pool(1, Arc::clone(&replaced)).min_connections(1).connect_with(kept).await.map_err(failed)?;
-    if access == Access::Write {
-        let mut connection = kept.acquire().await.map_err(failed)?;
-        must_be_writable(&mut connection).await.map_err(failed)?;
-        migrate::write_ahead(&mut connection).await.map_err(failed)?;
-    }
-    let readers = pool(most_readers, Arc::default()).connect_with(read_only).await.map_err(failed)?;
-    Ok(Connections { kept, readers, replaced })
+    let kept = kept.map_err(|source| StoreOpenError::of("open", path, source))?;
+    Ok(Connections { kept, readers: Readers::new(READERS, reader) })
 }
 
-/// So many connections, which live as long as they work; `replaced` counts those that do not.
-fn pool(most: u32, replaced: Arc<AtomicU32>) -> SqlitePoolOptions {
-    SqlitePoolOptions::new()
-        .max_connections(most)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
-        // SQLite itself ends a transaction that the disk refuses, and then there is none to roll back: `sqlx` takes such a
-        // connection to be within one for ever. It is replaced.
-        .before_acquire(move |connection, _| {
-            let works = !connection.is_in_transaction();
-            if !works {
-                replaced.fetch_add(1, Ordering::Relaxed);
-            }
-            Box::pin(async move { Ok(works) })
-        })
+fn open_writer(path: &Path, durability: Durability, wait: Duration) -> rusqlite::Result<rusqlite::Connection> {
+    let connection = open_connection(path, Access::Write, wait)?;
+    let synchronous = match durability {
+        Durability::Full => "FULL",
+        Durability::Normal => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "cache_size", WRITER_CACHE)?;
+    Ok(connection)
+}
+
+fn open_connection(path: &Path, access: Access, wait: Duration) -> rusqlite::Result<rusqlite::Connection> {
+    let mode = match access {
+        Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Access::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    };
+    let connection = rusqlite::Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(wait)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // SQLite opens the file only now.
+    connection.query_one("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?;
+    Ok(connection)
 }
 
 /// A file that may not be written is opened to read only by SQLite, without a word and for good, so that writing would
@@ -248,8 +258,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let options = StoreOptions { durability, ..StoreOptions::default() };
         let connections = open(&folder.path().join("jobs.db"), &options).await.unwrap();
-        let found: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&connections.kept).await.unwrap();
-        assert_eq!(found, synchronous, "{durability:?}");
+        let asked = connections.kept.run(|kept| kept.query_one("PRAGMA synchronous", (), |row| row.get::<_, i64>(0)));
+        assert_eq!(asked.await.unwrap().unwrap(), synchronous, "{durability:?}");
     }
 
     #[tokio::test]
@@ -259,16 +269,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_stuck_in_a_transaction_is_replaced() {
+    async fn what_is_closed_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let connections = open(&folder.path().join("jobs.db"), &StoreOptions::default()).await.unwrap();
-        for round in 1..=2 {
-            let mut tx = connections.kept.begin_with("BEGIN IMMEDIATE").await.unwrap();
-            // As SQLite ends a transaction that the disk refuses.
-            sqlx::query("ROLLBACK").execute(&mut *tx).await.unwrap();
-            assert!(tx.commit().await.is_err());
-            connections.kept.begin_with("BEGIN IMMEDIATE").await.unwrap().commit().await.unwrap();
-            assert_eq!(connections.replaced.load(Ordering::Relaxed), round);
-        }
+        connections.readers.run(|_| ()).await.unwrap();
+        connections.readers.close().await;
+        connections.kept.close().await;
+        assert!(connections.kept.run(|_| ()).await.is_err());
+        assert!(connections.readers.run(|_| ()).await.is_err());
+        assert!(!folder.path().join("jobs.db-wal").exists(), "the log is part of the file");
     }
 }

@@ -12,23 +12,24 @@ use super::encode;
 use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted, fail_unreadable};
 use super::schedule::count_failed_in_tx;
-use super::{Shared, select, storage};
+use super::{Session, select, storage};
+use crate::sqlite::statement::statement;
 use crate::transition::{self, AgainStep, BATCH, ClaimStep, MOST_CLAIMED_BYTES};
 
-pub(super) async fn job_release_due(
-    shared: &Shared,
+pub(super) fn job_release_due(
+    shared: &Session<'_>,
     now: Timestamp,
     scope: &Scope,
     link: Link,
 ) -> Result<Released, StoreError> {
     const DOING: &str = "release delayed jobs";
-    let mut tx = shared.write_along(DOING).await?;
-    let rows = select::due(&mut tx, now, scope, link, BATCH, DOING).await?;
+    let tx = shared.write_along(DOING)?;
+    let rows = select::due(&tx, now, scope, link, BATCH, DOING)?;
     if rows.is_empty() {
         return Ok(Released::default());
     }
-    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
-    let rows = Wanted::rows(&rows).map_err(storage(DOING))?.load(&mut tx).await.map_err(storage(DOING))?;
+    let local = shared.local(now, &tx).map_err(storage(DOING))?;
+    let rows = Wanted::rows(&rows).map_err(storage(DOING))?.load(&tx).map_err(storage(DOING))?;
     let (mut steps, unreadable) = load::steps(rows);
     let mut events: Vec<JobEvent> =
         steps.iter_mut().filter_map(|step| transition::release(&mut step.job, now, link)).collect();
@@ -39,15 +40,15 @@ pub(super) async fn job_release_due(
         let mut rows = encode::ReleasedRows::with_capacity(released.len());
         released.iter().for_each(|step| rows.push(step.row.row, &step.job));
         let (rows, numbers) = rows.into_parameters().map_err(storage(DOING))?;
-        let outcome = sqlx::query_file!("sql/job/release_due.sql", rows, numbers).execute(&mut *tx).await;
-        load::all_written(&outcome.map_err(storage(DOING))?, released.len(), DOING)?;
+        let outcome = statement!("sql/job/release_due.sql", rows, numbers).execute(&tx);
+        load::all_written(outcome.map_err(storage(DOING))?, released.len(), DOING)?;
     }
     if !missed.is_empty() {
-        load::finish(&mut tx, &missed, &local, DOING).await?;
+        load::finish(&tx, &missed, &local, DOING)?;
     }
-    fail_unreadable(&mut tx, now, &local, &unreadable, DOING).await?;
-    event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
+    event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(Released { released: jobs(released), missed: jobs(missed) })
 }
 
@@ -55,21 +56,21 @@ fn jobs(steps: Vec<Step>) -> Vec<Job> {
     steps.into_iter().map(|step| step.job).collect()
 }
 
-pub(super) async fn job_expire_due(
-    shared: &Shared,
+pub(super) fn job_expire_due(
+    shared: &Session<'_>,
     now: Timestamp,
     scope: &Scope,
     overdue: Overdue,
 ) -> Result<Vec<Job>, StoreError> {
     const DOING: &str = "expire jobs";
-    let mut tx = shared.write(DOING).await?;
-    let rows = select::fitting(&select::to_expire(&mut tx, now, scope, overdue, BATCH, DOING).await?);
+    let tx = shared.write(DOING)?;
+    let rows = select::fitting(&select::to_expire(&tx, now, scope, overdue, BATCH, DOING)?);
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+    let local = shared.local(now, &tx).map_err(storage(DOING))?;
     let wanted = Wanted::rows(&rows).map_err(storage(DOING))?.with_results();
-    let (steps, unreadable) = load::steps(wanted.load(&mut tx).await.map_err(storage(DOING))?);
+    let (steps, unreadable) = load::steps(wanted.load(&tx).map_err(storage(DOING))?);
     let (mut expired, mut changes, mut events, mut blob) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut failed = Vec::new();
     for mut step in steps {
@@ -83,48 +84,48 @@ pub(super) async fn job_expire_due(
         }
     }
     let changes = encode::array(&changes).map_err(storage(DOING))?;
-    let outcome = sqlx::query_file!("sql/job/apply.sql", changes, blob).execute(&mut *tx).await;
-    load::all_written(&outcome.map_err(storage(DOING))?, expired.len(), DOING)?;
-    count_failed_in_tx(&mut tx, failed, DOING).await?;
-    fail_unreadable(&mut tx, now, &local, &unreadable, DOING).await?;
-    event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    let outcome = statement!("sql/job/apply.sql", changes, blob).execute(&tx);
+    load::all_written(outcome.map_err(storage(DOING))?, expired.len(), DOING)?;
+    count_failed_in_tx(&tx, failed, DOING)?;
+    fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
+    event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(expired)
 }
 
-pub(super) async fn job_claim(shared: &Shared, claim: Claim<'_>) -> Result<Claimed, StoreError> {
+pub(super) fn job_claim(shared: &Session<'_>, claim: Claim<'_>) -> Result<Claimed, StoreError> {
     const DOING: &str = "claim jobs";
     let now = claim.now;
-    let mut tx = shared.write(DOING).await?;
+    let tx = shared.write(DOING)?;
     // One more than asked for shows whether more wait.
-    let mut found = select::to_claim(&mut tx, now, claim.scope, claim.limit.saturating_add(1), DOING).await?;
+    let mut found = select::to_claim(&tx, now, claim.scope, claim.limit.saturating_add(1), DOING)?;
     let waiting = found.len();
     found.truncate(claim.limit as usize);
     let rows = select::fitting(&found);
     if rows.is_empty() {
         return Ok(Claimed { more: waiting > 0, ..Claimed::default() });
     }
-    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+    let local = shared.local(now, &tx).map_err(storage(DOING))?;
     let wanted = Wanted::rows(&rows).map_err(storage(DOING))?.with_arguments();
-    let (mut steps, unreadable) = load::steps(wanted.load(&mut tx).await.map_err(storage(DOING))?);
+    let (mut steps, unreadable) = load::steps(wanted.load(&tx).map_err(storage(DOING))?);
     load::in_order(&mut steps, &rows);
     let mut claims = claim_steps(shared, &claim, steps);
     if !claims.claimed.is_empty() {
         let changes = load::changes(&claims.claimed, &local).map_err(storage(DOING))?;
-        let outcome = sqlx::query_file!("sql/job/claim.sql", changes).execute(&mut *tx).await;
-        load::all_written(&outcome.map_err(storage(DOING))?, claims.claimed.len(), DOING)?;
+        let outcome = statement!("sql/job/claim.sql", changes).execute(&tx);
+        load::all_written(outcome.map_err(storage(DOING))?, claims.claimed.len(), DOING)?;
     }
     if !claims.postponed.is_empty() {
         let changes = load::changes(&claims.postponed, &local).map_err(storage(DOING))?;
-        let outcome = sqlx::query_file!("sql/job/apply.sql", changes, Vec::<u8>::new()).execute(&mut *tx).await;
-        load::all_written(&outcome.map_err(storage(DOING))?, claims.postponed.len(), DOING)?;
+        let outcome = statement!("sql/job/apply.sql", changes, Vec::<u8>::new()).execute(&tx);
+        load::all_written(outcome.map_err(storage(DOING))?, claims.postponed.len(), DOING)?;
     }
     if !claims.failed.is_empty() {
-        load::finish(&mut tx, &claims.failed, &local, DOING).await?;
+        load::finish(&tx, &claims.failed, &local, DOING)?;
     }
-    fail_unreadable(&mut tx, now, &local, &unreadable, DOING).await?;
-    event_add_in_tx(&mut tx, shared.codec, &mut claims.events, DOING).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
+    event_add_in_tx(&tx, shared.codec, &mut claims.events, DOING)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(Claimed {
         posts: claims.posts,
         failed: jobs(claims.failed),
@@ -148,7 +149,7 @@ struct Claims {
     left: usize,
 }
 
-fn claim_steps(shared: &Shared, claim: &Claim<'_>, steps: Vec<Step>) -> Claims {
+fn claim_steps(shared: &Session<'_>, claim: &Claim<'_>, steps: Vec<Step>) -> Claims {
     let mut claims = Claims::default();
     let mut bytes = 0_usize;
     for mut step in steps {
@@ -185,14 +186,14 @@ fn claim_steps(shared: &Shared, claim: &Claim<'_>, steps: Vec<Step>) -> Claims {
     claims
 }
 
-fn arguments(shared: &Shared, step: &Step) -> Result<(Json, Json), String> {
+fn arguments(shared: &Session<'_>, step: &Step) -> Result<(Json, Json), String> {
     let args = shared.payloads.args(&step.row.args).map_err(|error| error.to_string())?;
     let kwargs = shared.payloads.kwargs(&step.row.kwargs).map_err(|error| error.to_string())?;
     Ok((args, kwargs))
 }
 
-pub(super) async fn job_send_again(
-    shared: &Shared,
+pub(super) fn job_send_again(
+    shared: &Session<'_>,
     now: Timestamp,
     again: Vec<SendAgain>,
     live: Option<&LiveWorkers>,
@@ -201,9 +202,9 @@ pub(super) async fn job_send_again(
     if again.is_empty() {
         return Ok(SentAgain::default());
     }
-    let mut tx = shared.write(DOING).await?;
+    let tx = shared.write(DOING)?;
     let wanted = Wanted::jobs(again.iter().map(|again| &again.job)).map_err(storage(DOING))?.with_arguments();
-    let (steps, _) = load::steps(wanted.load(&mut tx).await.map_err(storage(DOING))?);
+    let (steps, _) = load::steps(wanted.load(&tx).map_err(storage(DOING))?);
     let mut steps: HashMap<JobId, Step> = steps.into_iter().map(|step| (step.job.uuid.clone(), step)).collect();
     let (mut sent, mut changed, mut events) = (SentAgain::default(), Vec::<JobId>::new(), Vec::new());
     let mut bytes = 0_usize;
@@ -236,92 +237,93 @@ pub(super) async fn job_send_again(
     }
     let changed: Vec<Step> = changed.iter().filter_map(|job| steps.remove(job)).collect();
     if !changed.is_empty() {
-        let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
+        let local = shared.local(now, &tx).map_err(storage(DOING))?;
         let changes = load::changes(&changed, &local).map_err(storage(DOING))?;
-        let outcome = sqlx::query_file!("sql/job/send_again.sql", changes).execute(&mut *tx).await;
-        load::all_written(&outcome.map_err(storage(DOING))?, changed.len(), DOING)?;
-        event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
-        tx.commit().await.map_err(storage(DOING))?;
+        let outcome = statement!("sql/job/send_again.sql", changes).execute(&tx);
+        load::all_written(outcome.map_err(storage(DOING))?, changed.len(), DOING)?;
+        event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
+        tx.commit().map_err(storage(DOING))?;
     }
     sent.jobs = jobs(changed);
     Ok(sent)
 }
 
-pub(super) async fn job_take_polls(
-    shared: &Shared,
+pub(super) fn job_take_polls(
+    shared: &Session<'_>,
     now: Timestamp,
     scope: &Scope,
     before: Timestamp,
     limit: u32,
 ) -> Result<Vec<Poll>, StoreError> {
     const DOING: &str = "choose jobs to ask for";
-    let mut tx = shared.write_along(DOING).await?;
-    let rows = select::to_poll(&mut tx, before, scope, limit, DOING).await?;
+    let tx = shared.write_along(DOING)?;
+    let rows = select::to_poll(&tx, before, scope, limit, DOING)?;
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    let local = shared.local(now, &mut tx).await.map_err(storage(DOING))?;
-    let loaded = Wanted::rows(&rows).map_err(storage(DOING))?.load(&mut tx).await.map_err(storage(DOING))?;
+    let local = shared.local(now, &tx).map_err(storage(DOING))?;
+    let loaded = Wanted::rows(&rows).map_err(storage(DOING))?.load(&tx).map_err(storage(DOING))?;
     let (mut steps, unreadable) = load::steps(loaded);
     load::in_order(&mut steps, &rows);
     let numbers: Vec<i64> = steps.iter().map(|step| step.row.row).collect();
     let (numbers, seconds) = (encode::array(&numbers).map_err(storage(DOING))?, now.as_seconds_f64());
-    sqlx::query_file!("sql/job/take_polls.sql", numbers, seconds).execute(&mut *tx).await.map_err(storage(DOING))?;
-    fail_unreadable(&mut tx, now, &local, &unreadable, DOING).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    statement!("sql/job/take_polls.sql", numbers, seconds).execute(&tx).map_err(storage(DOING))?;
+    fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(steps.iter().map(|step| transition::poll(&step.job)).collect())
 }
 
-pub(super) async fn job_realign(shared: &Shared, now: Timestamp) -> Result<u64, StoreError> {
+pub(super) fn job_realign(shared: &Session<'_>, now: Timestamp) -> Result<u64, StoreError> {
     const DOING: &str = "bring instants back";
-    let mut tx = shared.write(DOING).await?;
+    let tx = shared.write(DOING)?;
     let now = now.as_seconds_f64();
     let (retry, wait) = (transition::LONGEST_RETRY.as_secs_f64(), transition::LONGEST_WAIT.as_secs_f64());
-    let done = sqlx::query_file!("sql/job/realign.sql", now, retry, wait).execute(&mut *tx).await;
+    let done = statement!("sql/job/realign.sql", now, retry, wait).execute(&tx);
     let done = done.map_err(storage(DOING))?;
-    tx.commit().await.map_err(storage(DOING))?;
-    Ok(done.rows_affected())
+    tx.commit().map_err(storage(DOING))?;
+    Ok(done as u64)
 }
 
-pub(super) async fn job_recover(shared: &Shared, now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
+pub(super) fn job_recover(shared: &Session<'_>, now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError> {
     const DOING: &str = "recover jobs";
-    let mut tx = shared.write(DOING).await?;
+    let tx = shared.write(DOING)?;
     let deadline = now.plus_seconds(600).as_seconds_f64();
     let seconds = now.as_seconds_f64();
+    let jobs = match scope {
+        Scope::All => String::new(),
+        Scope::Jobs(jobs) => encode::ids(jobs).map_err(storage(DOING))?,
+    };
     let (requeue, late, ask) = match scope {
         Scope::All => (
-            sqlx::query_file!("sql/job/recover.sql", seconds),
-            sqlx::query_file!("sql/job/recover_late.sql"),
-            sqlx::query_file!("sql/job/recover_polls.sql", deadline),
+            statement!("sql/job/recover.sql", seconds),
+            statement!("sql/job/recover_late.sql"),
+            statement!("sql/job/recover_polls.sql", deadline),
         ),
-        Scope::Jobs(jobs) => {
-            let jobs = encode::ids(jobs).map_err(storage(DOING))?;
-            (
-                sqlx::query_file!("sql/guest/recover.sql", jobs, seconds),
-                sqlx::query_file!("sql/guest/recover_late.sql", jobs),
-                sqlx::query_file!("sql/guest/recover_polls.sql", jobs, deadline),
-            )
-        }
+        Scope::Jobs(_) => (
+            statement!("sql/guest/recover.sql", &jobs, seconds),
+            statement!("sql/guest/recover_late.sql", &jobs),
+            statement!("sql/guest/recover_polls.sql", &jobs, deadline),
+        ),
     };
-    let requeued = requeue.execute(&mut *tx).await.map_err(storage(DOING))?;
-    late.execute(&mut *tx).await.map_err(storage(DOING))?;
-    let in_flight = ask.execute(&mut *tx).await.map_err(storage(DOING))?;
-    tx.commit().await.map_err(storage(DOING))?;
-    Ok(Recovered { requeued: requeued.rows_affected(), in_flight: in_flight.rows_affected() })
+    let requeued = requeue.execute(&tx).map_err(storage(DOING))?;
+    late.execute(&tx).map_err(storage(DOING))?;
+    let in_flight = ask.execute(&tx).map_err(storage(DOING))?;
+    tx.commit().map_err(storage(DOING))?;
+    Ok(Recovered { requeued: requeued as u64, in_flight: in_flight as u64 })
 }
 
-pub(super) async fn job_unclaim(shared: &Shared, ids: &[JobId]) -> Result<(), StoreError> {
+pub(super) fn job_unclaim(shared: &Session<'_>, ids: &[JobId]) -> Result<(), StoreError> {
     const DOING: &str = "take claims back";
-    let mut tx = shared.write(DOING).await?;
+    let tx = shared.write(DOING)?;
     let ids = encode::ids(ids).map_err(storage(DOING))?;
-    sqlx::query_file!("sql/job/unclaim.sql", ids).execute(&mut *tx).await.map_err(storage(DOING))?;
-    tx.commit().await.map_err(storage(DOING))
+    statement!("sql/job/unclaim.sql", ids).execute(&tx).map_err(storage(DOING))?;
+    tx.commit().map_err(storage(DOING))
 }
 
-pub(super) async fn job_next_due(shared: &Shared, scope: &Scope) -> Result<NextDue, StoreError> {
+pub(super) fn job_next_due(shared: &Session<'_>, scope: &Scope) -> Result<NextDue, StoreError> {
     const DOING: &str = "look for what is due next";
-    let mut connection = shared.read(DOING).await?;
-    let due = select::next_due(&mut connection, scope, DOING).await?;
+    let connection = shared.read(DOING)?;
+    let due = select::next_due(connection, scope, DOING)?;
     Ok(NextDue {
         release: load::not_before(&due.release),
         miss: load::not_before(&due.miss),

@@ -4,10 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use norfab_model::{InputRequest, Job, JobId, JobStatus, Origin, ScheduleId, Timestamp, UnreadableJob, Workers};
+use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use serde::de::DeserializeOwned;
 use sqlx::error::BoxDynError;
 use sqlx::sqlite::{SqliteTypeInfo, SqliteValueRef};
-use sqlx::{Decode, Sqlite, Type, TypeInfo, ValueRef};
+use sqlx::{Decode, Sqlite, Type};
+
+use super::statement::row;
 
 /// Seconds that a job of the Python client has when it names none.
 const DEFAULT_TIMEOUT: u32 = 600;
@@ -24,31 +27,31 @@ pub(super) enum Cell {
     Blob(Vec<u8>),
 }
 
+impl FromSql for Cell {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(match value {
+            ValueRef::Null => Self::Null,
+            ValueRef::Integer(number) => Self::Integer(number),
+            ValueRef::Real(number) => Self::Real(number),
+            ValueRef::Text(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => Self::Text(text.to_owned()),
+                Err(_) => Self::NotUtf8(bytes.to_vec()),
+            },
+            ValueRef::Blob(bytes) => Self::Blob(bytes.to_vec()),
+        })
+    }
+}
+
+/// For the check of the statements when they are compiled: a column of any type.
 impl Type<Sqlite> for Cell {
     fn type_info() -> SqliteTypeInfo {
         <Vec<u8> as Type<Sqlite>>::type_info()
     }
-
-    fn compatible(_: &SqliteTypeInfo) -> bool {
-        true
-    }
 }
 
 impl<'r> Decode<'r, Sqlite> for Cell {
-    fn decode(value: SqliteValueRef<'r>) -> Result<Self, BoxDynError> {
-        if value.is_null() {
-            return Ok(Self::Null);
-        }
-        let kind = value.type_info().into_owned();
-        Ok(match kind.name() {
-            "INTEGER" => Self::Integer(Decode::<Sqlite>::decode(value)?),
-            "REAL" => Self::Real(Decode::<Sqlite>::decode(value)?),
-            "TEXT" => {
-                let bytes: Vec<u8> = Decode::<Sqlite>::decode(value)?;
-                String::from_utf8(bytes).map_or_else(|error| Self::NotUtf8(error.into_bytes()), Self::Text)
-            }
-            _ => Self::Blob(Decode::<Sqlite>::decode(value)?),
-        })
+    fn decode(_: SqliteValueRef<'r>) -> Result<Self, BoxDynError> {
+        Err("rows are read by another driver".into())
     }
 }
 
@@ -146,38 +149,40 @@ fn error_text(value: serde_json::Value) -> String {
     }
 }
 
-/// What `sql/job/load.sql` returns of a job.
-#[derive(Debug)]
-pub(super) struct Row {
-    pub(super) row: i64,
-    pub(super) uuid: Cell,
-    pub(super) service: Cell,
-    pub(super) task: Cell,
-    pub(super) status: Cell,
-    pub(super) timeout: Cell,
-    pub(super) deadline: Cell,
-    pub(super) workers_requested: Cell,
-    pub(super) workers_dispatched: Cell,
-    pub(super) workers_started: Cell,
-    pub(super) workers_completed: Cell,
-    pub(super) pending_inputs: Cell,
-    pub(super) errors: Cell,
-    pub(super) last_poll: Cell,
-    pub(super) scheduled_for: Cell,
-    pub(super) start_deadline: Cell,
-    pub(super) schedule_id: Cell,
-    pub(super) origin: Cell,
-    pub(super) created_at: Cell,
-    pub(super) released_at: Cell,
-    pub(super) started_at: Cell,
-    pub(super) finished_at: Cell,
-    pub(super) dispatch_target: Cell,
-    pub(super) posts_sent: Cell,
-    pub(super) posts_refused: Cell,
-    pub(super) next_attempt_at: Cell,
-    pub(super) args: Cell,
-    pub(super) kwargs: Cell,
-    pub(super) result_data: Cell,
+row! {
+    /// What `sql/job/load.sql` returns of a job.
+    #[derive(Debug)]
+    pub(super) struct Row {
+        pub(super) row: i64,
+        pub(super) uuid: Cell,
+        pub(super) service: Cell,
+        pub(super) task: Cell,
+        pub(super) status: Cell,
+        pub(super) timeout: Cell,
+        pub(super) deadline: Cell,
+        pub(super) workers_requested: Cell,
+        pub(super) workers_dispatched: Cell,
+        pub(super) workers_started: Cell,
+        pub(super) workers_completed: Cell,
+        pub(super) pending_inputs: Cell,
+        pub(super) errors: Cell,
+        pub(super) last_poll: Cell,
+        pub(super) scheduled_for: Cell,
+        pub(super) start_deadline: Cell,
+        pub(super) schedule_id: Cell,
+        pub(super) origin: Cell,
+        pub(super) created_at: Cell,
+        pub(super) released_at: Cell,
+        pub(super) started_at: Cell,
+        pub(super) finished_at: Cell,
+        pub(super) dispatch_target: Cell,
+        pub(super) posts_sent: Cell,
+        pub(super) posts_refused: Cell,
+        pub(super) next_attempt_at: Cell,
+        pub(super) args: Cell,
+        pub(super) kwargs: Cell,
+        pub(super) result_data: Cell,
+    }
 }
 
 /// A row that is no job.

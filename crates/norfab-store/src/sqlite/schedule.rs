@@ -18,7 +18,7 @@ use norfab_model::{
 };
 
 use super::encode::EncodeError;
-use super::{SqliteStore, storage};
+use super::{Session, SqliteStore, storage};
 
 pub(super) use failed::{count_failed_in_tx, schedule_of};
 
@@ -29,13 +29,8 @@ fn failed<E: Into<EncodeError>>(doing: &'static str) -> impl Fn(E) -> ScheduleEr
 
 /// A statement must have changed so many rows. In a transaction that began with the rows read, it has; had it not,
 /// nothing of the transaction may stay.
-fn all_written(
-    outcome: &sqlx::sqlite::SqliteQueryResult,
-    expected: usize,
-    doing: &'static str,
-) -> Result<(), StoreError> {
-    let written = outcome.rows_affected();
-    if usize::try_from(written) == Ok(expected) {
+fn all_written(written: usize, expected: usize, doing: &'static str) -> Result<(), StoreError> {
+    if written == expected {
         return Ok(());
     }
     Err(storage(doing)(format!("{written} schedules changed, not {expected}: they are not as they were read")))
@@ -43,23 +38,29 @@ fn all_written(
 
 impl ScheduleStore for SqliteStore {
     async fn schedule_add(&self, schedule: &ValidSchedule) -> Result<Schedule, ScheduleError> {
-        manage::schedule_add(&self.shared, schedule).await
+        let schedule = schedule.clone();
+        self.shared.on_writer(move |session| manage::schedule_add(session, &schedule)).await
     }
 
     async fn schedule_find(&self, key: &ScheduleKey) -> Result<Option<ScheduleView>, ScheduleError> {
-        find::schedule_find(&self.shared, key).await
+        let key = key.clone();
+        self.shared.on_reader(move |session| find::schedule_find(session, &key)).await
     }
 
     async fn schedule_detail(&self, key: &ScheduleKey) -> Result<Option<ScheduleDetail>, ScheduleError> {
-        find::schedule_detail(&self.shared, key).await
+        let key = key.clone();
+        self.shared.on_reader(move |session| find::schedule_detail(session, &key)).await
     }
 
     async fn schedule_list(&self, filter: &ScheduleFilter) -> Result<SchedulePage, ScheduleError> {
-        find::schedule_list(&self.shared, filter).await
+        let filter = filter.clone();
+        self.shared.on_reader(move |session| find::schedule_list(session, &filter)).await
     }
 
     async fn schedule_pause(&self, now: Timestamp, id: &ScheduleId) -> Result<Managed, ScheduleError> {
-        manage::change(&self.shared, id, "pause a schedule", |schedule| schedule.pause(now)).await
+        let id = id.clone();
+        let pause = move |schedule: &Schedule| schedule.pause(now);
+        self.shared.on_writer(move |session| manage::change(session, &id, "pause a schedule", pause)).await
     }
 
     async fn schedule_resume(
@@ -68,7 +69,9 @@ impl ScheduleStore for SqliteStore {
         id: &ScheduleId,
         limits: &Limits,
     ) -> Result<Managed, ScheduleError> {
-        manage::change(&self.shared, id, "resume a schedule", |schedule| schedule.resume(now, limits)).await
+        let (id, limits) = (id.clone(), limits.clone());
+        let resume = move |schedule: &Schedule| schedule.resume(now, &limits);
+        self.shared.on_writer(move |session| manage::change(session, &id, "resume a schedule", resume)).await
     }
 
     async fn schedule_update(
@@ -78,15 +81,18 @@ impl ScheduleStore for SqliteStore {
         patch: &SchedulePatch,
         limits: &Limits,
     ) -> Result<Managed, ScheduleError> {
-        manage::schedule_update(&self.shared, now, id, patch, limits).await
+        let (id, patch, limits) = (id.clone(), patch.clone(), limits.clone());
+        self.shared.on_writer(move |session| manage::schedule_update(session, now, &id, &patch, &limits)).await
     }
 
     async fn schedule_disable(&self, now: Timestamp, key: &ScheduleKey) -> Result<SwitchedOff, ScheduleError> {
-        switch_off::schedule_disable(&self.shared, now, key).await
+        let key = key.clone();
+        self.shared.on_writer(move |session| switch_off::schedule_disable(session, now, &key)).await
     }
 
     async fn schedule_delete(&self, now: Timestamp, key: &ScheduleKey) -> Result<SwitchedOff, ScheduleError> {
-        switch_off::schedule_delete(&self.shared, now, key).await
+        let key = key.clone();
+        self.shared.on_writer(move |session| switch_off::schedule_delete(session, now, &key)).await
     }
 
     async fn schedule_run_now(
@@ -96,22 +102,30 @@ impl ScheduleStore for SqliteStore {
         overlap: Overlap,
         limits: &Limits,
     ) -> Result<RunNow, ScheduleError> {
-        manage::schedule_run_now(&self.shared, now, id, overlap, limits).await
+        let (id, limits) = (id.clone(), limits.clone());
+        self.shared.on_writer(move |session| manage::schedule_run_now(session, now, &id, overlap, &limits)).await
     }
 
     async fn schedule_materialize_due(&self, request: Materialize<'_>) -> Result<Materialized, ScheduleError> {
-        Ok(materialize::schedule_materialize_due(&self.shared, request).await?)
+        let Materialize { now, budget_left, batch, .. } = request;
+        let (limits, seen) = (request.limits.clone(), request.seen.to_vec());
+        let work = move |session: &Session<'_>| {
+            let request = Materialize { now, limits: &limits, budget_left, batch, seen: &seen };
+            Ok(materialize::schedule_materialize_due(session, request)?)
+        };
+        self.shared.on_writer(work).await
     }
 
     async fn schedule_realign(&self, now: Timestamp) -> Result<Vec<Realigned>, ScheduleError> {
-        Ok(realign::schedule_realign(&self.shared, now).await?)
+        self.shared.on_writer(move |session| Ok(realign::schedule_realign(session, now)?)).await
     }
 
     async fn schedule_rezone(&self, zone_data: &str) -> Result<Vec<Rezoned>, ScheduleError> {
-        Ok(rezone::schedule_rezone(&self.shared, zone_data).await?)
+        let zone_data = zone_data.to_owned();
+        self.shared.on_writer(move |session| Ok(rezone::schedule_rezone(session, &zone_data)?)).await
     }
 
     async fn schedule_next_due(&self) -> Result<Option<Timestamp>, ScheduleError> {
-        Ok(realign::schedule_next_due(&self.shared).await?)
+        self.shared.on_reader(|session| Ok(realign::schedule_next_due(session)?)).await
     }
 }

@@ -2,16 +2,19 @@
 //! starts from its own jobs, however many others there are. Both also find the rows whose instants are none.
 
 use norfab_model::{JobId, Link, Overdue, Scope, StoreError, Timestamp};
-use sqlx::SqliteConnection;
+use rusqlite::Connection;
 
 use super::row::Cell;
 use super::{encode, storage};
+use crate::sqlite::statement::{query, row, scalar};
 
-/// A row whose payload is about to be loaded, and how many bytes of that are stored.
-#[derive(Debug)]
-pub(super) struct Found {
-    row: i64,
-    bytes: i64,
+row! {
+    /// A row whose payload is about to be loaded, and how many bytes of that are stored.
+    #[derive(Debug)]
+    pub(super) struct Found {
+        row: i64,
+        bytes: i64,
+    }
 }
 
 /// The bytes of stored payloads that one step loads, unless a single row has more.
@@ -32,8 +35,8 @@ fn ids(jobs: &[JobId], doing: &'static str) -> Result<String, StoreError> {
 }
 
 /// Delayed jobs to release (while the link is up), to mark as missed, or to give up as unreadable.
-pub(super) async fn due(
-    connection: &mut SqliteConnection,
+pub(super) fn due(
+    connection: &Connection,
     now: Timestamp,
     scope: &Scope,
     link: Link,
@@ -47,18 +50,18 @@ pub(super) async fn due(
         Link::Down => Timestamp::MIN.as_seconds_f64().next_down(),
     };
     match scope {
-        Scope::All => sqlx::query_file_scalar!("sql/job/due.sql", until, before, limit).fetch_all(connection).await,
+        Scope::All => scalar!("sql/job/due.sql", until, before, limit).fetch_all(connection),
         Scope::Jobs(jobs) => {
             let jobs = ids(jobs, doing)?;
-            sqlx::query_file_scalar!("sql/guest/due.sql", jobs, until, before, limit).fetch_all(connection).await
+            scalar!("sql/guest/due.sql", jobs, until, before, limit).fetch_all(connection)
         }
     }
     .map_err(storage(doing))
 }
 
 /// Jobs to expire, with the size of their results.
-pub(super) async fn to_expire(
-    connection: &mut SqliteConnection,
+pub(super) fn to_expire(
+    connection: &Connection,
     now: Timestamp,
     scope: &Scope,
     overdue: Overdue,
@@ -67,22 +70,18 @@ pub(super) async fn to_expire(
 ) -> Result<Vec<Found>, StoreError> {
     let (now, unsent_only) = (now.as_seconds_f64(), overdue == Overdue::Unsent);
     match scope {
-        Scope::All => {
-            sqlx::query_file_as!(Found, "sql/job/to_expire.sql", now, limit, unsent_only).fetch_all(connection).await
-        }
+        Scope::All => query!(Found, "sql/job/to_expire.sql", now, limit, unsent_only).fetch_all(connection),
         Scope::Jobs(jobs) => {
             let jobs = ids(jobs, doing)?;
-            sqlx::query_file_as!(Found, "sql/guest/to_expire.sql", jobs, now, limit, unsent_only)
-                .fetch_all(connection)
-                .await
+            query!(Found, "sql/guest/to_expire.sql", jobs, now, limit, unsent_only).fetch_all(connection)
         }
     }
     .map_err(storage(doing))
 }
 
 /// Jobs to claim, with the size of their arguments.
-pub(super) async fn to_claim(
-    connection: &mut SqliteConnection,
+pub(super) fn to_claim(
+    connection: &Connection,
     now: Timestamp,
     scope: &Scope,
     limit: u32,
@@ -90,18 +89,18 @@ pub(super) async fn to_claim(
 ) -> Result<Vec<Found>, StoreError> {
     let now = now.as_seconds_f64();
     match scope {
-        Scope::All => sqlx::query_file_as!(Found, "sql/job/to_claim.sql", now, limit).fetch_all(connection).await,
+        Scope::All => query!(Found, "sql/job/to_claim.sql", now, limit).fetch_all(connection),
         Scope::Jobs(jobs) => {
             let jobs = ids(jobs, doing)?;
-            sqlx::query_file_as!(Found, "sql/guest/to_claim.sql", jobs, now, limit).fetch_all(connection).await
+            query!(Found, "sql/guest/to_claim.sql", jobs, now, limit).fetch_all(connection)
         }
     }
     .map_err(storage(doing))
 }
 
 /// Jobs to ask for.
-pub(super) async fn to_poll(
-    connection: &mut SqliteConnection,
+pub(super) fn to_poll(
+    connection: &Connection,
     before: Timestamp,
     scope: &Scope,
     limit: u32,
@@ -109,36 +108,34 @@ pub(super) async fn to_poll(
 ) -> Result<Vec<i64>, StoreError> {
     let before = before.as_seconds_f64();
     match scope {
-        Scope::All => sqlx::query_file_scalar!("sql/job/to_poll.sql", before, limit).fetch_all(connection).await,
+        Scope::All => scalar!("sql/job/to_poll.sql", before, limit).fetch_all(connection),
         Scope::Jobs(jobs) => {
             let jobs = ids(jobs, doing)?;
-            sqlx::query_file_scalar!("sql/guest/to_poll.sql", jobs, before, limit).fetch_all(connection).await
+            scalar!("sql/guest/to_poll.sql", jobs, before, limit).fetch_all(connection)
         }
     }
     .map_err(storage(doing))
 }
 
-/// What `sql/job/next_due.sql` returns.
-pub(super) struct Due {
-    pub(super) release: Cell,
-    pub(super) miss: Cell,
-    pub(super) expire_unsent: Cell,
-    pub(super) expire: Cell,
-    pub(super) send: Cell,
-    pub(super) polled: Cell,
+row! {
+    /// What `sql/job/next_due.sql` returns.
+    pub(super) struct Due {
+        pub(super) release: Cell,
+        pub(super) miss: Cell,
+        pub(super) expire_unsent: Cell,
+        pub(super) expire: Cell,
+        pub(super) send: Cell,
+        pub(super) polled: Cell,
+    }
 }
 
 /// The nearest instants of each kind, as they are stored.
-pub(super) async fn next_due(
-    connection: &mut SqliteConnection,
-    scope: &Scope,
-    doing: &'static str,
-) -> Result<Due, StoreError> {
+pub(super) fn next_due(connection: &Connection, scope: &Scope, doing: &'static str) -> Result<Due, StoreError> {
     match scope {
-        Scope::All => sqlx::query_file_as!(Due, "sql/job/next_due.sql").fetch_one(connection).await,
+        Scope::All => query!(Due, "sql/job/next_due.sql").fetch_one(connection),
         Scope::Jobs(jobs) => {
             let jobs = ids(jobs, doing)?;
-            sqlx::query_file_as!(Due, "sql/guest/next_due.sql", jobs).fetch_one(connection).await
+            query!(Due, "sql/guest/next_due.sql", jobs).fetch_one(connection)
         }
     }
     .map_err(storage(doing))

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use norfab_model::{Job, JobId, Json, Schedule, ScheduleId, StoreError, Timestamp};
+use rusqlite::Connection;
 use serde::Serialize;
-use sqlx::SqliteConnection;
 
 use super::all_written;
 use super::row::MOST;
@@ -14,6 +14,7 @@ use crate::sqlite::codec::{self, Codec};
 use crate::sqlite::encode::{EncodeError, array};
 use crate::sqlite::local_time::LocalTime;
 use crate::sqlite::packed::{Packed, Place};
+use crate::sqlite::statement::{scalar, statement};
 use crate::sqlite::storage;
 
 fn micros(at: Option<Timestamp>) -> Option<i64> {
@@ -200,15 +201,15 @@ impl Changes {
     }
 
     /// Writes them. Each schedule must be as it was.
-    pub(super) async fn write(self, connection: &mut SqliteConnection, doing: &'static str) -> Result<(), StoreError> {
+    pub(super) fn write(self, connection: &Connection, doing: &'static str) -> Result<(), StoreError> {
         if self.is_empty() {
             return Ok(());
         }
         let expected = self.rows.len();
         let rows = array(&self.rows).map_err(storage(doing))?;
         let (numbers, texts) = self.packed.into_blobs();
-        let written = sqlx::query_file!("sql/schedule/change.sql", rows, numbers, texts).execute(connection).await;
-        all_written(&written.map_err(storage(doing))?, expected, doing)
+        let written = statement!("sql/schedule/change.sql", rows, numbers, texts).execute(connection);
+        all_written(written.map_err(storage(doing))?, expected, doing)
     }
 }
 
@@ -252,9 +253,9 @@ impl<'a> ScheduledJobs<'a> {
     }
 
     /// Adds them at the time `local`; returns the identities of those that were not there already.
-    pub(super) async fn add(
+    pub(super) fn add(
         self,
-        connection: &mut SqliteConnection,
+        connection: &Connection,
         local: &LocalTime,
         doing: &'static str,
     ) -> Result<HashSet<JobId>, StoreError> {
@@ -264,9 +265,8 @@ impl<'a> ScheduledJobs<'a> {
         let uuids = array(&self.uuids).map_err(storage(doing))?;
         let (numbers, texts) = self.packed.into_blobs();
         let (local_time, completed) = (local.date_time(), local.ctime());
-        let added = sqlx::query_file_scalar!("sql/schedule/add_jobs.sql", uuids, numbers, texts, local_time, completed)
-            .fetch_all(connection)
-            .await;
+        let added =
+            scalar!("sql/schedule/add_jobs.sql", uuids, numbers, texts, local_time, completed).fetch_all(connection);
         added.map_err(storage(doing))?.into_iter().map(|uuid| JobId::new(uuid).map_err(storage(doing))).collect()
     }
 }

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use norfab_model::{ScheduleId, StoreError};
-use sqlx::SqliteConnection;
+use rusqlite::Connection;
 
 use super::encode::FailedRow;
 use crate::sqlite::row::Cell;
+use crate::sqlite::statement::statement;
 use crate::sqlite::{encode, storage};
 
 /// Counts a failed run for each time that a schedule is named.
-pub(in crate::sqlite) async fn count_failed_in_tx(
-    connection: &mut SqliteConnection,
+pub(in crate::sqlite) fn count_failed_in_tx(
+    connection: &Connection,
     failed: impl IntoIterator<Item = ScheduleId>,
     doing: &'static str,
 ) -> Result<(), StoreError> {
@@ -24,7 +25,7 @@ pub(in crate::sqlite) async fn count_failed_in_tx(
     }
     let rows: Vec<_> = runs.iter().map(|(schedule, runs)| FailedRow { schedule, runs: *runs }).collect();
     let rows = encode::array(&rows).map_err(storage(doing))?;
-    sqlx::query_file!("sql/schedule/count_failed.sql", rows).execute(connection).await.map_err(storage(doing))?;
+    statement!("sql/schedule/count_failed.sql", rows).execute(connection).map_err(storage(doing))?;
     Ok(())
 }
 

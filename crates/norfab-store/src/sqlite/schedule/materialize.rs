@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use norfab_model::{JobId, Materialize, Materialized, Quarantined, ScheduleState, StoreError, Timestamp, one_line};
-use sqlx::{Sqlite, SqliteConnection, Transaction};
+use rusqlite::{Connection, Transaction};
 use tracing::warn;
 
 use super::all_written;
@@ -14,25 +14,26 @@ use super::row::Unreadable;
 use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
 use crate::sqlite::event::event_add_in_tx;
 use crate::sqlite::local_time::LocalTime;
-use crate::sqlite::{Shared, encode, error, storage};
+use crate::sqlite::statement::{scalar, statement};
+use crate::sqlite::{Session, encode, error, storage};
 
 const DOING: &str = "materialize schedules";
 
-pub(super) async fn schedule_materialize_due(
-    shared: &Shared,
+pub(super) fn schedule_materialize_due(
+    shared: &Session<'_>,
     request: Materialize<'_>,
 ) -> Result<Materialized, StoreError> {
-    let mut tx = shared.write_along(DOING).await?;
-    let mut due = due(&mut tx, &request).await?;
+    let tx = shared.write_along(DOING)?;
+    let mut due = due(&tx, &request)?;
     let more = due.len() > request.batch as usize;
     due.truncate(request.batch as usize);
     if due.is_empty() {
         return Ok(Materialized { more, ..Materialized::default() });
     }
-    match attempt(shared, tx, &request, &due).await {
+    match attempt(shared, tx, &request, &due) {
         Ok(outcome) => Ok(Materialized { more, ..outcome }),
         Err(error) if refusal(&error).is_some() => {
-            let (outcome, stopped_by) = in_parts(shared, &request, due, error).await;
+            let (outcome, stopped_by) = in_parts(shared, &request, due, error);
             settle_parts(Materialized { more, ..outcome }, stopped_by)
         }
         Err(error) => Err(error),
@@ -40,42 +41,39 @@ pub(super) async fn schedule_materialize_due(
 }
 
 /// The numbers of the due rows, and of one more to see whether there are more.
-async fn due(connection: &mut SqliteConnection, request: &Materialize<'_>) -> Result<Vec<i64>, StoreError> {
+fn due(connection: &Connection, request: &Materialize<'_>) -> Result<Vec<i64>, StoreError> {
     let seen = encode::array(request.seen).map_err(storage(DOING))?;
     let (seconds, limit) = (request.now.as_seconds_f64(), i64::from(request.batch) + 1);
-    sqlx::query_file_scalar!("sql/schedule/due.sql", seconds, seen, limit)
-        .fetch_all(connection)
-        .await
-        .map_err(storage(DOING))
+    scalar!("sql/schedule/due.sql", seconds, seen, limit).fetch_all(connection).map_err(storage(DOING))
 }
 
 /// Materialises these rows and commits, or does nothing of it.
-async fn attempt(
-    shared: &Shared,
-    mut tx: Transaction<'static, Sqlite>,
+fn attempt(
+    shared: &Session<'_>,
+    tx: Transaction<'_>,
     request: &Materialize<'_>,
     numbers: &[i64],
 ) -> Result<Materialized, StoreError> {
-    let (due, unreadable) = load(&mut tx, numbers).await?;
+    let (due, unreadable) = load(&tx, numbers)?;
     let batch = Batch::decide(request, due);
     let jobs = batch.jobs();
-    let local = shared.local(request.now, &mut tx).await.map_err(storage(DOING))?;
-    let made = add_jobs(&mut tx, &jobs, &local).await?;
+    let local = shared.local(request.now, &tx).map_err(storage(DOING))?;
+    let made = add_jobs(&tx, &jobs, &local)?;
     let Settled { changed, mut events, mut outcome } = batch.settle(jobs, &made);
-    write(&mut tx, &changed).await?;
+    write(&tx, &changed)?;
     let unusable: Vec<Unusable> = unreadable.into_iter().map(Unusable::unreadable).collect();
-    quarantine(&mut tx, request.now, &unusable).await?;
+    quarantine(&tx, request.now, &unusable)?;
     outcome.quarantined.extend(unusable.into_iter().map(|unusable| unusable.what));
-    event_add_in_tx(&mut tx, shared.codec, &mut events, DOING).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(outcome)
 }
 
 /// The schedules of these rows that are active, with their unfinished jobs, and the rows that are none.
-async fn load(connection: &mut SqliteConnection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unreadable>), StoreError> {
+fn load(connection: &Connection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unreadable>), StoreError> {
     let (mut due, mut unreadable) = (Vec::with_capacity(numbers.len()), Vec::new());
     for some in numbers.chunks(AT_ONCE) {
-        for row in find::rows(connection, some, DOING).await? {
+        for row in find::rows(connection, some, DOING)? {
             match row.to_write() {
                 Ok((stored, schedule)) if stored.state == ScheduleState::Active => {
                     due.push(Due { number: row.row, stored, schedule, unfinished: 0 });
@@ -86,7 +84,7 @@ async fn load(connection: &mut SqliteConnection, numbers: &[i64]) -> Result<(Vec
         }
     }
     let ids = due.iter().map(|due| &due.schedule.uuid);
-    let unfinished = find::unfinished(connection, ids, DOING).await?;
+    let unfinished = find::unfinished(connection, ids, DOING)?;
     for due in &mut due {
         due.unfinished = unfinished.get(&due.schedule.uuid).copied().unwrap_or(0);
     }
@@ -94,24 +92,20 @@ async fn load(connection: &mut SqliteConnection, numbers: &[i64]) -> Result<(Vec
 }
 
 /// Adds jobs; returns those that were not there already.
-async fn add_jobs(
-    connection: &mut SqliteConnection,
-    jobs: &[PlannedRow],
-    local: &LocalTime,
-) -> Result<HashSet<JobId>, StoreError> {
+fn add_jobs(connection: &Connection, jobs: &[PlannedRow], local: &LocalTime) -> Result<HashSet<JobId>, StoreError> {
     let mut rows = ScheduledJobs::with_capacity(jobs.len());
     for new in jobs {
         rows.push(new.schedule, &new.job);
     }
-    rows.add(connection, local, DOING).await
+    rows.add(connection, local, DOING)
 }
 
-async fn write(connection: &mut SqliteConnection, changed: &[Changed]) -> Result<(), StoreError> {
+fn write(connection: &Connection, changed: &[Changed]) -> Result<(), StoreError> {
     let mut changes = Changes::with_capacity(changed.len());
     for Changed { number, before, after } in changed {
         changes.push(*number, before, after);
     }
-    changes.write(connection, DOING).await
+    changes.write(connection, DOING)
 }
 
 /// A row that cannot be used.
@@ -127,32 +121,28 @@ impl Unusable {
     }
 }
 
-async fn quarantine(
-    connection: &mut SqliteConnection,
-    now: Timestamp,
-    unusable: &[Unusable],
-) -> Result<(), StoreError> {
+fn quarantine(connection: &Connection, now: Timestamp, unusable: &[Unusable]) -> Result<(), StoreError> {
     if unusable.is_empty() {
         return Ok(());
     }
     let rows: Vec<_> = unusable.iter().map(|one| QuarantineRow { row: one.number, reason: &one.what.reason }).collect();
     let (rows, seconds) = (encode::array(&rows).map_err(storage(DOING))?, now.as_seconds_f64());
-    let written = sqlx::query_file!("sql/schedule/quarantine.sql", rows, seconds).execute(connection).await;
-    all_written(&written.map_err(storage(DOING))?, unusable.len(), DOING)
+    let written = statement!("sql/schedule/quarantine.sql", rows, seconds).execute(connection);
+    all_written(written.map_err(storage(DOING))?, unusable.len(), DOING)
 }
 
 /// What a rule of a table says that stopped a statement, when it was one.
 fn refusal(error: &StoreError) -> Option<String> {
     match error {
-        StoreError::Storage { source, .. } => error::constraint(source.as_ref()),
+        StoreError::Storage { source, .. } => error::constraint(source.as_ref()).map(str::to_owned),
         _ => None,
     }
 }
 
 /// Materialises a batch that was refused as a whole: its halves, and theirs, until those that are to blame stand alone
 /// and are switched off. Each part is a transaction of its own. Also returns what could not be done.
-async fn in_parts(
-    shared: &Shared,
+fn in_parts(
+    shared: &Session<'_>,
     request: &Materialize<'_>,
     batch: Vec<i64>,
     error: StoreError,
@@ -165,7 +155,7 @@ async fn in_parts(
                 let rest = part.split_off(part.len() / 2);
                 waiting.extend([rest, part]);
             }
-            Some((part, error)) => match switch_off(shared, request.now, &part, &error).await {
+            Some((part, error)) => match switch_off(shared, request.now, &part, &error) {
                 Ok(quarantined) => outcome.quarantined.extend(quarantined),
                 // Not even that: it stays as it is, and the others go on.
                 Err(_) => stopped_by = Some(error),
@@ -174,7 +164,7 @@ async fn in_parts(
         }
         let Some(part) = waiting.pop() else { break };
         let budget_left = request.budget_left.saturating_sub(outcome.budget_used);
-        match part_alone(shared, &Materialize { budget_left, ..*request }, &part).await {
+        match part_alone(shared, &Materialize { budget_left, ..*request }, &part) {
             Ok(done) => add(&mut outcome, done),
             Err(error) if refusal(&error).is_some() => refused = Some((part, error)),
             Err(error) => {
@@ -186,29 +176,29 @@ async fn in_parts(
     (outcome, stopped_by)
 }
 
-async fn part_alone(shared: &Shared, request: &Materialize<'_>, part: &[i64]) -> Result<Materialized, StoreError> {
-    let tx = shared.write_along(DOING).await?;
-    attempt(shared, tx, request, part).await
+fn part_alone(shared: &Session<'_>, request: &Materialize<'_>, part: &[i64]) -> Result<Materialized, StoreError> {
+    let tx = shared.write_along(DOING)?;
+    attempt(shared, tx, request, part)
 }
 
 /// Switches off a schedule whose jobs or whose progress the database refuses.
-async fn switch_off(
-    shared: &Shared,
+fn switch_off(
+    shared: &Session<'_>,
     now: Timestamp,
     part: &[i64],
     error: &StoreError,
 ) -> Result<Vec<Quarantined>, StoreError> {
-    let mut tx = shared.write(DOING).await?;
+    let tx = shared.write(DOING)?;
     let refusal = refusal(error).unwrap_or_default();
     let reason = one_line(&format!("the database refuses what becomes of it: {refusal}"));
-    let rows = find::rows(&mut tx, part, DOING).await?;
+    let rows = find::rows(&tx, part, DOING)?;
     let unusable = rows.iter().map(|row| {
         let what = row.unreadable(&reason).what;
         Unusable { number: row.row, what: Quarantined { uuid: what.uuid, name: what.name, reason: what.reason } }
     });
     let unusable: Vec<Unusable> = unusable.collect();
-    quarantine(&mut tx, now, &unusable).await?;
-    tx.commit().await.map_err(storage(DOING))?;
+    quarantine(&tx, now, &unusable)?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(unusable.into_iter().map(|unusable| unusable.what).collect())
 }
 

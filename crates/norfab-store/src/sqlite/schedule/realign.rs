@@ -5,29 +5,24 @@ use norfab_model::{Realigned, Schedule, StoreError, Timestamp, Upcoming};
 use super::encode::Changes;
 use super::find::{self, AT_ONCE};
 use crate::sqlite::row::Cell;
-use crate::sqlite::{Shared, load, storage};
+use crate::sqlite::statement::scalar;
+use crate::sqlite::{Session, load, storage};
 
-pub(super) async fn schedule_next_due(shared: &Shared) -> Result<Option<Timestamp>, StoreError> {
+pub(super) fn schedule_next_due(shared: &Session<'_>) -> Result<Option<Timestamp>, StoreError> {
     const DOING: &str = "look for the next due schedule";
-    let mut connection = shared.read(DOING).await?;
-    let due = sqlx::query_file_scalar!("sql/schedule/next_due.sql")
-        .fetch_one(&mut *connection)
-        .await
-        .map_err(storage(DOING))?;
+    let connection = shared.read(DOING)?;
+    let due = scalar!("sql/schedule/next_due.sql").fetch_one(connection).map_err(storage(DOING))?;
     Ok(load::not_before(&due))
 }
 
-pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<Vec<Realigned>, StoreError> {
+pub(super) fn schedule_realign(shared: &Session<'_>, now: Timestamp) -> Result<Vec<Realigned>, StoreError> {
     const DOING: &str = "realign schedules";
-    let mut tx = shared.write(DOING).await?;
-    let ahead = sqlx::query_file_scalar!("sql/schedule/ahead.sql", now.as_seconds_f64())
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(storage(DOING))?;
+    let tx = shared.write(DOING)?;
+    let ahead = scalar!("sql/schedule/ahead.sql", now.as_seconds_f64()).fetch_all(&tx).map_err(storage(DOING))?;
     let mut realigned = Vec::new();
     for some in ahead.chunks(AT_ONCE) {
         let mut changes = Changes::default();
-        for row in find::rows(&mut tx, some, DOING).await? {
+        for row in find::rows(&tx, some, DOING)? {
             // Who cannot be read comes to light when it is due.
             let Ok((stored, before)) = row.to_write() else { continue };
             let Some((from, to)) = moved(&before, now) else { continue };
@@ -35,9 +30,9 @@ pub(super) async fn schedule_realign(shared: &Shared, now: Timestamp) -> Result<
             changes.push(row.row, &stored, &after);
             realigned.push(Realigned { schedule: stored.uuid, name: stored.name, from, to });
         }
-        changes.write(&mut tx, DOING).await?;
+        changes.write(&tx, DOING)?;
     }
-    tx.commit().await.map_err(storage(DOING))?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(realigned)
 }
 

@@ -1,40 +1,38 @@
 //! Cursors that were computed by other zone data than this process has.
 
 use norfab_model::{Rezoned, StoreError};
-use sqlx::SqliteConnection;
+use rusqlite::Connection;
 
 use super::encode::Changes;
 use super::find::{self, AT_ONCE};
 use crate::by_zone::told;
-use crate::sqlite::{Shared, storage};
+use crate::sqlite::statement::scalar;
+use crate::sqlite::{Session, storage};
 
 const DOING: &str = "bring schedules to other zone data";
 
-pub(super) async fn schedule_rezone(shared: &Shared, zone_data: &str) -> Result<Vec<Rezoned>, StoreError> {
-    if by_others(&mut *shared.read(DOING).await?, zone_data).await?.is_empty() {
+pub(super) fn schedule_rezone(shared: &Session<'_>, zone_data: &str) -> Result<Vec<Rezoned>, StoreError> {
+    if by_others(shared.read(DOING)?, zone_data)?.is_empty() {
         return Ok(Vec::new());
     }
-    let mut tx = shared.write(DOING).await?;
-    let found = by_others(&mut tx, zone_data).await?;
+    let tx = shared.write(DOING)?;
+    let found = by_others(&tx, zone_data)?;
     let mut moved = Vec::new();
     for some in found.chunks(AT_ONCE) {
         let mut changes = Changes::default();
-        for row in find::rows(&mut tx, some, DOING).await? {
+        for row in find::rows(&tx, some, DOING)? {
             // Who cannot be read comes to light when it is due.
             let Ok(stored) = row.stored() else { continue };
             let after = row.by_zone().rezoned(&stored);
             changes.push_rezoned(row.row, &stored, &after);
             moved.extend(told(&stored, &after));
         }
-        changes.write(&mut tx, DOING).await?;
+        changes.write(&tx, DOING)?;
     }
-    tx.commit().await.map_err(storage(DOING))?;
+    tx.commit().map_err(storage(DOING))?;
     Ok(moved)
 }
 
-async fn by_others(connection: &mut SqliteConnection, zone_data: &str) -> Result<Vec<i64>, StoreError> {
-    sqlx::query_file_scalar!("sql/schedule/by_other_zones.sql", zone_data)
-        .fetch_all(connection)
-        .await
-        .map_err(storage(DOING))
+fn by_others(connection: &Connection, zone_data: &str) -> Result<Vec<i64>, StoreError> {
+    scalar!("sql/schedule/by_other_zones.sql", zone_data).fetch_all(connection).map_err(storage(DOING))
 }

@@ -4,11 +4,12 @@
 use norfab_model::{
     Effect, Managed, Schedule, ScheduleError, ScheduleKey, ScheduleState, StoreError, SwitchedOff, Timestamp,
 };
-use sqlx::{Sqlite, SqliteConnection, Transaction};
+use rusqlite::{Connection, Transaction};
 
 use super::row::{Row, Unreadable};
 use super::{all_written, failed, find, manage};
-use crate::sqlite::{Shared, storage};
+use crate::sqlite::statement::statement;
+use crate::sqlite::{Session, storage};
 
 /// A schedule as it was found for a call.
 struct Found {
@@ -17,55 +18,55 @@ struct Found {
     read: Result<(Schedule, Schedule), Unreadable>,
 }
 
-pub(super) async fn schedule_disable(
-    shared: &Shared,
+pub(super) fn schedule_disable(
+    shared: &Session<'_>,
     now: Timestamp,
     key: &ScheduleKey,
 ) -> Result<SwitchedOff, ScheduleError> {
     const DOING: &str = "disable a schedule";
-    let (mut tx, Found { number, read }) = find_to_write(shared, key, DOING).await?;
+    let (tx, Found { number, read }) = find_to_write(shared, key, DOING)?;
     let Ok((stored, before)) = read else {
-        let written = sqlx::query_file!("sql/schedule/disable_unreadable.sql", number, now.as_seconds_f64());
-        all_written(&written.execute(&mut *tx).await.map_err(failed(DOING))?, 1, DOING)?;
-        return commit_unreadable(tx, number, DOING).await;
+        let written = statement!("sql/schedule/disable_unreadable.sql", number, now.as_seconds_f64());
+        all_written(written.execute(&tx).map_err(failed(DOING))?, 1, DOING)?;
+        return commit_unreadable(tx, number, DOING);
     };
     let managed = before.disable(now)?;
     if managed.effect == Effect::Changed {
-        manage::write(&mut tx, number, &stored, &managed.schedule, DOING).await?;
-        tx.commit().await.map_err(failed(DOING))?;
+        manage::write(&tx, number, &stored, &managed.schedule, DOING)?;
+        tx.commit().map_err(failed(DOING))?;
     }
     Ok(managed.into())
 }
 
-pub(super) async fn schedule_delete(
-    shared: &Shared,
+pub(super) fn schedule_delete(
+    shared: &Session<'_>,
     now: Timestamp,
     key: &ScheduleKey,
 ) -> Result<SwitchedOff, ScheduleError> {
     const DOING: &str = "delete a schedule";
-    let (mut tx, Found { number, read }) = find_to_write(shared, key, DOING).await?;
+    let (tx, Found { number, read }) = find_to_write(shared, key, DOING)?;
     let seconds = now.as_seconds_f64();
     let Ok((stored, before)) = read else {
-        let written = sqlx::query_file!("sql/schedule/delete_unreadable.sql", number, seconds);
-        all_written(&written.execute(&mut *tx).await.map_err(failed(DOING))?, 1, DOING)?;
-        return commit_unreadable(tx, number, DOING).await;
+        let written = statement!("sql/schedule/delete_unreadable.sql", number, seconds);
+        all_written(written.execute(&tx).map_err(failed(DOING))?, 1, DOING)?;
+        return commit_unreadable(tx, number, DOING);
     };
     let managed = before.delete(now)?;
-    let written = sqlx::query_file!("sql/schedule/delete.sql", number, seconds, stored.state.as_str());
-    all_written(&written.execute(&mut *tx).await.map_err(failed(DOING))?, 1, DOING)?;
-    tx.commit().await.map_err(failed(DOING))?;
+    let written = statement!("sql/schedule/delete.sql", number, seconds, stored.state.as_str());
+    all_written(written.execute(&tx).map_err(failed(DOING))?, 1, DOING)?;
+    tx.commit().map_err(failed(DOING))?;
     Ok(managed.into())
 }
 
 /// Begins to write and finds the schedule. [`ScheduleError::Deleted`] for a row that cannot be read and is only history;
 /// of the others their own functions decide.
-async fn find_to_write(
-    shared: &Shared,
+fn find_to_write<'a>(
+    shared: &'a Session<'_>,
     key: &ScheduleKey,
     doing: &'static str,
-) -> Result<(Transaction<'static, Sqlite>, Found), ScheduleError> {
-    let mut tx = shared.write(doing).await?;
-    let row = find::row_by(&mut tx, key, doing).await?.ok_or_else(|| ScheduleError::Unknown(key.clone()))?;
+) -> Result<(Transaction<'a>, Found), ScheduleError> {
+    let tx = shared.write(doing)?;
+    let row = find::row_by(&tx, key, doing)?.ok_or_else(|| ScheduleError::Unknown(key.clone()))?;
     let read = row.to_write();
     if let (Err(unreadable), Some(deleted_at)) = (&read, deletion(&row)) {
         return Err(ScheduleError::Deleted { schedule: unreadable.what.label(), deleted_at });
@@ -80,20 +81,16 @@ fn deletion(row: &Row) -> Option<Timestamp> {
 }
 
 /// Ends the change of a row that could not be read, and tells how it now is: what was wrong may have been put right by it.
-async fn commit_unreadable(
-    mut tx: Transaction<'static, Sqlite>,
-    number: i64,
-    doing: &'static str,
-) -> Result<SwitchedOff, ScheduleError> {
-    let row = numbered(&mut tx, number, doing).await?;
-    tx.commit().await.map_err(failed(doing))?;
+fn commit_unreadable(tx: Transaction<'_>, number: i64, doing: &'static str) -> Result<SwitchedOff, ScheduleError> {
+    let row = numbered(&tx, number, doing)?;
+    tx.commit().map_err(failed(doing))?;
     Ok(match row.schedule() {
         Ok(schedule) => Managed { schedule, passed_over: 0, effect: Effect::Changed }.into(),
         Err(unreadable) => SwitchedOff::Unreadable(*unreadable.what),
     })
 }
 
-async fn numbered(connection: &mut SqliteConnection, number: i64, doing: &'static str) -> Result<Row, StoreError> {
-    let rows = find::rows(connection, &[number], doing).await?;
+fn numbered(connection: &Connection, number: i64, doing: &'static str) -> Result<Row, StoreError> {
+    let rows = find::rows(connection, &[number], doing)?;
     rows.into_iter().next().ok_or_else(|| storage(doing)("its row is gone"))
 }

@@ -1,0 +1,167 @@
+//! Statements: each stands in a file of its own that `sqlx` checks against the schema when this crate is compiled, with the
+//! names and the types of what it returns. They are carried out by the thread that has the connection.
+
+use std::marker::PhantomData;
+
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, Row, ToSql};
+use sqlx::Sqlite;
+use sqlx::query::QueryScalar;
+use tracing::trace;
+
+/// What one row of a statement is read as.
+pub(super) trait FromRow: Sized {
+    /// The names of the columns, in their order; none where the names do not matter.
+    const COLUMNS: &'static [&'static str];
+
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self>;
+}
+
+/// A statement with its parameters.
+pub(super) struct Statement<'a> {
+    sql: &'static str,
+    parameters: Vec<Box<dyn ToSql + 'a>>,
+}
+
+impl<'a> Statement<'a> {
+    pub(super) fn new(sql: &'static str, parameters: Vec<Box<dyn ToSql + 'a>>) -> Self {
+        Self { sql, parameters }
+    }
+
+    /// Carries it out; returns how many rows it changed.
+    pub(super) fn execute(self, connection: &Connection) -> rusqlite::Result<usize> {
+        trace!(sql = self.sql, "Statement");
+        connection.prepare_cached(self.sql)?.execute(rusqlite::params_from_iter(self.parameters))
+    }
+
+    /// All rows that it returns.
+    fn all<T: FromRow>(self, connection: &Connection) -> rusqlite::Result<Vec<T>> {
+        trace!(sql = self.sql, "Statement");
+        let mut statement = connection.prepare_cached(self.sql)?;
+        debug_assert!(T::COLUMNS.is_empty() || names(&statement).eq(T::COLUMNS.iter().copied()), "{}", self.sql);
+        let mut rows = statement.query(rusqlite::params_from_iter(self.parameters))?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(T::from_row(row)?);
+        }
+        Ok(all)
+    }
+}
+
+/// The names of the columns that a statement returns, without what they tell `sqlx` of types.
+fn names(statement: &rusqlite::Statement<'_>) -> impl Iterator<Item = String> {
+    let names: Vec<String> = statement
+        .column_names()
+        .into_iter()
+        .map(|name| name.split(['!', '?', ':']).next().unwrap_or(name).to_owned())
+        .collect();
+    names.into_iter()
+}
+
+/// A statement whose rows are `T`.
+pub(super) struct Query<'a, T> {
+    statement: Statement<'a>,
+    read: PhantomData<T>,
+}
+
+impl<'a, T: FromRow> Query<'a, T> {
+    pub(super) fn new(statement: Statement<'a>) -> Self {
+        Self { statement, read: PhantomData }
+    }
+
+    /// One whose type is what `sqlx` has found.
+    pub(super) fn of(_: Option<PhantomData<T>>, statement: Statement<'a>) -> Self {
+        Self::new(statement)
+    }
+
+    /// All rows.
+    pub(super) fn fetch_all(self, connection: &Connection) -> rusqlite::Result<Vec<T>> {
+        self.statement.all(connection)
+    }
+
+    /// The first row, which there must be.
+    pub(super) fn fetch_one(self, connection: &Connection) -> rusqlite::Result<T> {
+        self.fetch_optional(connection)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
+    }
+
+    /// The first row.
+    pub(super) fn fetch_optional(self, connection: &Connection) -> rusqlite::Result<Option<T>> {
+        Ok(self.fetch_all(connection)?.into_iter().next())
+    }
+}
+
+/// One column.
+impl<T: FromSql> FromRow for T {
+    const COLUMNS: &'static [&'static str] = &[];
+
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        row.get(0)
+    }
+}
+
+/// The type of what a statement returns.
+pub(super) fn checked<T, A>(_: &QueryScalar<'_, Sqlite, T, A>) -> PhantomData<T> {
+    PhantomData
+}
+
+/// The statement of a file, which returns nothing.
+macro_rules! statement {
+    ($file:literal $(, $parameter:expr)* $(,)?) => {{
+        if false {
+            let _ = sqlx::query_file!($file $(, $parameter)*);
+        }
+        $crate::sqlite::statement::Statement::new(
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $file)),
+            vec![$(Box::new($parameter) as Box<dyn rusqlite::ToSql + '_>),*],
+        )
+    }};
+}
+
+/// The statement of a file, which returns rows of a type.
+macro_rules! query {
+    ($row:ident, $file:literal $(, $parameter:expr)* $(,)?) => {{
+        if false {
+            let _ = sqlx::query_file_as!($row, $file $(, $parameter)*);
+        }
+        $crate::sqlite::statement::Query::<$row>::new($crate::sqlite::statement::Statement::new(
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $file)),
+            vec![$(Box::new($parameter) as Box<dyn rusqlite::ToSql + '_>),*],
+        ))
+    }};
+}
+
+/// The statement of a file, which returns one column.
+macro_rules! scalar {
+    ($file:literal $(, $parameter:expr)* $(,)?) => {{
+        let checked = if false {
+            Some($crate::sqlite::statement::checked(&sqlx::query_file_scalar!($file $(, $parameter)*)))
+        } else {
+            None
+        };
+        $crate::sqlite::statement::Query::of(checked, $crate::sqlite::statement::Statement::new(
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $file)),
+            vec![$(Box::new($parameter) as Box<dyn rusqlite::ToSql + '_>),*],
+        ))
+    }};
+}
+
+/// Declares a struct of all columns that a statement returns, in their order.
+macro_rules! row {
+    ($(#[$attribute:meta])* $visible:vis struct $row:ident { $($(#[$of_column:meta])* $shown:vis $column:ident: $kind:ty),* $(,)? }) => {
+        $(#[$attribute])*
+        $visible struct $row { $($(#[$of_column])* $shown $column: $kind),* }
+
+        impl $crate::sqlite::statement::FromRow for $row {
+            const COLUMNS: &'static [&'static str] = &[$(stringify!($column)),*];
+
+            fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+                // The fields are read in the order in which they are written.
+                let mut columns = 0_usize..;
+                let mut next = || columns.next().unwrap_or_default();
+                Ok(Self { $($column: row.get(next())?),* })
+            }
+        }
+    };
+}
+
+pub(super) use {query, row, scalar, statement};
