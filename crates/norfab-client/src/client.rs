@@ -206,7 +206,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         let mut handle = JobHandle::new(job.id().clone(), Arc::clone(shared));
         let job = match acknowledged {
             Acknowledged::WhenAdded => shared.store.job_add(now, &job).await?,
-            Acknowledged::AtItsEnd => shared.store.job_add_to_run(now, &job).await?,
+            Acknowledged::AtItsEnd => self.add_to_run(now, &job).await?,
         };
         handle.added(&job);
         if let Some(guest) = &self.core.guest {
@@ -216,6 +216,19 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
             control.added(job);
         }
         Ok(handle)
+    }
+
+    /// Adds a job that is to run at once. The dispatcher hears of it while it is being added, so that its claim waits in the
+    /// store behind that; where it comes too early, it finds nothing, and hears of the job once it is there as of any other.
+    async fn add_to_run(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
+        let shared = &self.core.shared;
+        let announce = async {
+            if let Some(control) = shared.control().filter(|_| self.core.guest.is_none()) {
+                control.added(job.row(now));
+            }
+        };
+        // The first is begun first.
+        tokio::join!(biased; shared.store.job_add_to_run(now, job), announce).0
     }
 
     /// Withdraws a job that waits for its time.
@@ -468,6 +481,7 @@ impl<S: Store, C: Clock> Shared<S, C> {
         while let Some(notice) = notices.recv().await {
             match notice {
                 Notice::Job(job) => self.watchers.job_changed(*job),
+                Notice::Ended(job, results) => self.watchers.job_ended(*job, results),
                 Notice::Event(event) => self.watchers.event_stored(&event.job_uuid),
                 Notice::ForeignChange => self.look_again().await,
             }

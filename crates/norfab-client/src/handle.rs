@@ -45,7 +45,10 @@ impl Outcome {
     /// The outcome of a job that has ended; None for one that has not.
     #[must_use]
     pub fn of(detail: JobDetail) -> Option<Self> {
-        let JobDetail { job, results, .. } = detail;
+        Self::with(detail.job, detail.results)
+    }
+
+    fn with(job: Job, results: Results) -> Option<Self> {
         match job.status {
             JobStatus::Completed => Some(Self::Completed { results }),
             JobStatus::Failed => Some(Self::Failed { errors: job.errors, results }),
@@ -112,9 +115,14 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
     /// [`ClientError::Closed`] when the client is shut down before; [`ClientError::Store`] when the job cannot be read.
     pub async fn outcome(&mut self) -> Result<Outcome, ClientError> {
         loop {
-            if self.current().await?.status.is_terminal() {
-                let detail = self.shared.detail(&self.id).await?;
-                if let Some(outcome) = Outcome::of(detail) {
+            let job = self.current().await?;
+            if job.status.is_terminal() {
+                let told = self.seen.borrow().results.clone();
+                let outcome = match told {
+                    Some(results) => Outcome::with(job, results),
+                    None => Outcome::of(self.shared.detail(&self.id).await?),
+                };
+                if let Some(outcome) = outcome {
                     return Ok(outcome);
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use norfab_model::{Job, JobId};
+use norfab_model::{Job, JobId, Results};
 use tokio::sync::watch;
 
 /// What a watcher was last told.
@@ -13,6 +13,8 @@ pub(crate) struct Seen {
     pub(crate) version: u64,
     /// The job as of its last change, if that was told.
     pub(crate) job: Option<Job>,
+    /// The results that it ended with, if those were told.
+    pub(crate) results: Option<Results>,
 }
 
 /// The watched jobs of one client.
@@ -58,12 +60,21 @@ impl Watchers {
 
     /// Tells how a job is now. What has ended stays so, whoever tells an older state late.
     pub(crate) fn job_changed(&self, job: Job) {
+        self.changed(job, None);
+    }
+
+    /// Tells how a job ended, and with which results.
+    pub(crate) fn job_ended(&self, job: Job, results: Results) {
+        self.changed(job, Some(results));
+    }
+
+    fn changed(&self, job: Job, results: Option<Results>) {
         if let Some(sender) = self.table().jobs.get(&job.uuid) {
             sender.send_if_modified(|seen| {
                 let ended = seen.job.as_ref().is_some_and(|known| known.status.is_terminal());
                 if !ended {
                     seen.version += 1;
-                    seen.job = Some(job);
+                    (seen.job, seen.results) = (Some(job), results);
                 }
                 !ended
             });

@@ -1,6 +1,6 @@
 //! How the rest of a program speaks to the dispatcher's task, and what it hears from it.
 
-use norfab_model::{InputAnswer, Job, JobEvent, JobId, Json};
+use norfab_model::{InputAnswer, Job, JobEvent, JobId, Json, Results};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// What the dispatcher tells, always after the transaction it speaks of.
@@ -8,6 +8,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub enum Notice {
     /// A job changed; this is how it is now.
     Job(Box<Job>),
+    /// A job ended, with these results, which were at hand; of one whose results are large, [`Job`](Self::Job) is told.
+    Ended(Box<Job>, Results),
     /// An event of a job was stored.
     Event(Box<JobEvent>),
     /// Another process changed the database: what, is for the reader to find out.

@@ -18,6 +18,7 @@ use crate::hold::{Gait, Hold};
 use crate::instants::Attempts;
 use crate::link::LinkMonitor;
 use crate::live::Live;
+use crate::lull::{LULL, Lull};
 use crate::requests::{Patience, Requests};
 use crate::stray::Strays;
 use crate::trouble::Trouble;
@@ -137,7 +138,7 @@ pub(crate) enum Answers {
 const GATHERING: Duration = Duration::from_millis(10);
 
 /// With so many jobs under way more is sure to come.
-const MUCH: usize = 32;
+pub(crate) const MUCH: usize = 32;
 
 /// How many commands are obeyed before the next pass.
 const COMMANDS_AT_ONCE: usize = 1000;
@@ -200,25 +201,42 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Serves until it is told to shut down or every [`Control`] is gone.
     pub async fn run(mut self) {
-        let mut wake = Timestamp::MIN;
+        let (mut wake, mut lull) = (Timestamp::MIN, Lull::default());
         loop {
             let now = self.clock.now();
-            let (health, patience) = (self.health.clone(), self.config.storage_patience);
-            wake = hang::watched(self.look(now, wake), patience, &health).await;
-            let wake = self.trouble.retry_at(now).unwrap_or(wake).min(self.next_look);
-            let open = self.transport == Transport::Open && self.has_room();
-            let broker = open.then_some(&mut self.broker);
-            match event::next(&mut self.commands, broker, &self.clock, wake, self.config.reply_batch).await {
+            if lull.is_over() {
+                let (health, patience) = (self.health.clone(), self.config.storage_patience);
+                wake = hang::watched(self.look(now, wake), patience, &health).await;
+            } else {
+                self.fetch_ready(now).await;
+            }
+            let before = std::mem::take(&mut lull);
+            match self.next_event(now, wake, before).await {
                 Event::Command(command) => match self.obey_all(command).await {
                     ControlFlow::Continue(()) => {}
                     ControlFlow::Break(()) => break,
                 },
-                Event::Inbound(batch) => self.take(self.clock.now(), batch),
+                Event::Inbound(batch) => {
+                    self.take(self.clock.now(), batch);
+                    lull = self.lull_after(before);
+                }
                 Event::Timer => {}
                 Event::TransportEnded => self.transport_ended(),
             }
         }
         self.stop().await;
+    }
+
+    /// What comes next; in a lull, for which nothing is put off, not longer than that.
+    async fn next_event(&mut self, now: Timestamp, wake: Timestamp, lull: Lull) -> Event {
+        let wake = self.trouble.retry_at(now).unwrap_or(wake).min(self.next_look);
+        let open = self.transport == Transport::Open && self.has_room();
+        let broker = open.then_some(&mut self.broker);
+        let next = event::next(&mut self.commands, broker, &self.clock, wake, self.config.reply_batch);
+        if lull.is_over() {
+            return next.await;
+        }
+        tokio::time::timeout(LULL, next).await.unwrap_or(Event::Timer)
     }
 
     /// Looks at the world, and makes a pass unless the database is left alone for a while.
@@ -310,7 +328,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Whether nothing is left of a start, a lost link, a clock that was set back, a claim in doubt or a failure of the
     /// database, which all need what came to be stored first. What failed may have been stored all the same: a job would be
     /// sent again by it, and the old refusal then be taken for an answer to that.
-    fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         let recovered = matches!(&self.recovery, Recovery::Of(jobs) if jobs.is_empty());
         let works = self.trouble.current().is_none();
         recovered && works && self.claims == Claims::Known && self.instants == Alignment::Done
@@ -415,7 +433,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.tell(Notice::Event(Box::new(event)));
     }
 
-    fn tell(&self, notice: Notice) {
+    pub(crate) fn tell(&self, notice: Notice) {
         // Nobody listening is no error: what happened is in the database.
         let _ = self.notices.send(notice);
     }

@@ -25,6 +25,7 @@ mod inbox;
 mod instants;
 mod link;
 mod live;
+mod lull;
 mod manual;
 mod materialize;
 mod poll;

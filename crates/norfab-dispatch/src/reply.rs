@@ -4,7 +4,7 @@ use norfab_model::{
     Broker, Clock, FollowUp, Job, JobId, JobStatus, Poll, ScheduleStore, Store, StoreError, Timestamp, Workers,
 };
 
-use crate::Dispatcher;
+use crate::{Dispatcher, Notice};
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Applies the replies that wait, one transaction a batch. What fails stays in the inbox for the next pass.
@@ -31,7 +31,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 }
                 if applied.changed {
                     log_end(&applied.job);
-                    self.tell_job(applied.job);
+                    match applied.results {
+                        Some(results) => self.tell(Notice::Ended(Box::new(applied.job), results)),
+                        None => self.tell_job(applied.job),
+                    }
                 }
             }
             for (job, why) in outcome.ignored {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     FabricEvent, FollowUp, InputRequest, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus,
-    Json, LiveWorkers, Reply, RetryPolicy, Timestamp, ValidJob, Workers,
+    Json, LiveWorkers, Reply, Results, RetryPolicy, Timestamp, ValidJob, Workers,
 };
 
 /// Which jobs an owner of the database serves.
@@ -205,6 +205,9 @@ pub struct Applied {
     pub follow_ups: Vec<FollowUp>,
     /// Whether the row changed.
     pub changed: bool,
+    /// What its workers answered, when these replies ended it and the results are small enough to be handed around, up to
+    /// 64 KiB of JSON: who waits for them need not ask the store then.
+    pub results: Option<Results>,
 }
 
 /// What replies came to.

@@ -271,7 +271,7 @@ impl<S: Store + ScheduleStore> Bench<S> {
         let wait = async {
             loop {
                 match self.notices.recv().await.expect("the dispatcher runs") {
-                    Notice::Job(job) if job.uuid == *id && job.status == status => return *job,
+                    Notice::Job(job) | Notice::Ended(job, _) if job.uuid == *id && job.status == status => return *job,
                     _ => {}
                 }
             }

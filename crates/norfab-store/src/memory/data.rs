@@ -243,7 +243,7 @@ impl Data {
     }
 
     fn keep(&mut self, number: i64, mut fold: Fold) -> Applied {
-        let changed = fold.changed();
+        let (changed, handed_around) = (fold.changed(), fold.results_of_end());
         for event in &mut fold.events {
             event.id = self.next_event();
             self.events.push(event.clone());
@@ -256,7 +256,7 @@ impl Data {
                 row.results = results;
             }
         }
-        Applied { job: fold.job, events: fold.events, follow_ups: fold.follow_ups, changed }
+        Applied { job: fold.job, events: fold.events, follow_ups: fold.follow_ups, changed, results: handed_around }
     }
 
     /// Takes answers of these jobs out, at most `limit` whose question is still open.

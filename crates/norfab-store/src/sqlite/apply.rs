@@ -121,6 +121,7 @@ impl Folds {
     fn applied(self) -> Vec<Applied> {
         let applied = |(_, fold): (i64, Fold)| Applied {
             changed: fold.changed(),
+            results: fold.results_of_end(),
             job: fold.job,
             events: fold.events,
             follow_ups: fold.follow_ups,

@@ -8,6 +8,9 @@ use norfab_model::{
 use super::delivery::not_delivered;
 use super::{event, failed_run};
 
+/// The most bytes of results that go to who waits for a job without being read from the store.
+const MOST_HANDED_AROUND: usize = 64 << 10;
+
 /// The results of a job as they are stored, or why they cannot be read.
 pub(crate) struct Stored(pub(crate) Result<Results, String>);
 
@@ -83,6 +86,14 @@ impl Fold {
     pub(crate) fn failed_run(&self) -> Option<&ScheduleId> {
         let none = Results::new();
         failed_run(self.before.status, &self.job, self.results.as_ref().unwrap_or(&none))
+    }
+
+    /// The results of a job that ended by these replies, unless they are too large to be handed around.
+    pub(crate) fn results_of_end(&self) -> Option<Results> {
+        let ended = self.job.status.is_terminal() && !self.before.status.is_terminal();
+        let results = self.results.as_ref().filter(|_| ended)?;
+        let bytes: usize = results.iter().map(|(worker, result)| worker.len() + result.as_str().len()).sum();
+        (bytes <= MOST_HANDED_AROUND).then(|| results.clone())
     }
 
     fn note_times(&mut self, now: Timestamp) {
