@@ -35,7 +35,7 @@ use norfab_model::{
     LiveWorkers, NextDue, Overdue, Poll, Recovered, Released, Reply, RetryPolicy, Scope, SendAgain, SentAgain, Store,
     StoreError, StoredAnswer, Timestamp, ValidJob,
 };
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 
 pub use codec::{Codec, UnknownCodec};
 pub use error::StoreOpenError;
@@ -47,6 +47,7 @@ use driver::Closed;
 use encode::EncodeError;
 use local_time::{LocalTime, LocalZone};
 use open::Connections;
+use statement::Tx;
 use whereabouts::Whereabouts;
 
 use crate::transition::Stored;
@@ -174,18 +175,18 @@ impl Deref for Session<'_> {
 impl Session<'_> {
     /// Begins to write what must be on the disk before anything is said of it; `doing` completes "the database failed
     /// to ..".
-    fn write(&self, doing: &'static str) -> Result<Transaction<'_>, StoreError> {
+    fn write(&self, doing: &'static str) -> Result<Tx<'_>, StoreError> {
         self.begin(self.durability, doing)
     }
 
     /// Begins to write what comes again by itself, should a power cut undo it. Nobody waits for the disk then; the next
     /// commit of [`write`](Self::write) takes it along, since the log is written in order.
-    fn write_along(&self, doing: &'static str) -> Result<Transaction<'_>, StoreError> {
+    fn write_along(&self, doing: &'static str) -> Result<Tx<'_>, StoreError> {
         self.begin(Durability::Normal, doing)
     }
 
     /// The setting cannot be changed within a transaction, and belongs to the connection: it goes with each beginning.
-    fn begin(&self, durability: Durability, doing: &'static str) -> Result<Transaction<'_>, StoreError> {
+    fn begin(&self, durability: Durability, doing: &'static str) -> Result<Tx<'_>, StoreError> {
         if self.access == Access::ReadOnly {
             return Err(StoreError::ReadOnly(doing));
         }
@@ -196,7 +197,7 @@ impl Session<'_> {
         };
         let begin = || {
             self.connection.prepare_cached(setting)?.execute(())?;
-            Transaction::new_unchecked(self.connection, TransactionBehavior::Immediate)
+            Tx::begin(self.connection, "BEGIN IMMEDIATE")
         };
         begin().map_err(storage(doing))
     }
@@ -208,8 +209,8 @@ impl Session<'_> {
     }
 
     /// One snapshot, for several statements that read.
-    fn snapshot(&self, doing: &'static str) -> Result<Transaction<'_>, StoreError> {
-        self.read(doing)?.unchecked_transaction().map_err(storage(doing))
+    fn snapshot(&self, doing: &'static str) -> Result<Tx<'_>, StoreError> {
+        Tx::begin(self.read(doing)?, "BEGIN").map_err(storage(doing))
     }
 
     fn local(&self, now: Timestamp, connection: &Connection) -> rusqlite::Result<LocalTime> {
@@ -404,7 +405,7 @@ mod tests {
         }
     }
 
-    fn synchronous(tx: Transaction<'_>) -> i64 {
+    fn synchronous(tx: Tx<'_>) -> i64 {
         let found = tx.query_one("PRAGMA synchronous", (), |row| row.get(0)).unwrap();
         tx.commit().unwrap();
         found

@@ -57,6 +57,9 @@ pub(crate) fn added(job: &Job, now: Timestamp) -> Option<JobEvent> {
     })
 }
 
+/// How late a release is told of as an event; by how much any is late, the columns of the job say.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
+
 /// Releases a delayed job that is due while the link is up, or marks it missed when its start deadline has passed,
 /// whenever it was meant to start.
 pub(crate) fn release(job: &mut Job, now: Timestamp, link: Link) -> Option<JobEvent> {
@@ -71,7 +74,9 @@ pub(crate) fn release(job: &mut Job, now: Timestamp, link: Link) -> Option<JobEv
     job.status = JobStatus::New;
     job.released_at = Some(now);
     job.deadline = Some(now.plus_seconds(job.timeout));
-    Some(event(&job.uuid, now, "INFO", &format!("released {} after its time", seconds(now.since(scheduled_for)))))
+    let late = now.since(scheduled_for);
+    (late >= WORTH_TELLING)
+        .then(|| event(&job.uuid, now, "INFO", &format!("released {} after its time", seconds(late))))
 }
 
 /// Withdraws a job that waits for its time.
@@ -279,7 +284,8 @@ mod tests {
 
     #[test]
     fn release_and_miss() {
-        check(200, Link::Up, JobStatus::New, Some("released 0.2 s after its time"));
+        check(200, Link::Up, JobStatus::New, None);
+        check(1000, Link::Up, JobStatus::New, Some("released 1.0 s after its time"));
         check(200, Link::Down, JobStatus::Scheduled, None);
         check(60_000, Link::Up, JobStatus::New, Some("released 60 s after its time"));
         let missed = "missed: the start deadline 2026-11-30T00:01:00Z passed";

@@ -100,7 +100,7 @@ pub(super) async fn a_refused_job_is_tried_again_with_its_full_time(database: &i
         now = next;
     }
     assert_eq!(pauses, [1, 2, 4, 8, 10, 10, 10, 10, 5]);
-    assert_eq!(messages(&store, &uuid).await[2], "not delivered, tried again in 1.0 s: nobody there");
+    assert_eq!(messages(&store, &uuid).await[1], "not delivered, tried again in 1.0 s: nobody there");
 }
 
 pub(super) async fn what_the_broker_does_not_confirm_is_sent_again(database: &impl Database) {

@@ -137,10 +137,12 @@ impl Data {
 
     pub(super) fn release(&mut self, number: i64, now: Timestamp, link: Link) -> Option<Job> {
         let row = self.rows.get_mut(&number)?;
-        let event = transition::release(&mut row.job, now, link)?;
-        let job = row.job.clone();
-        self.log([event]);
-        Some(job)
+        let before = row.job.status;
+        let event = transition::release(&mut row.job, now, link);
+        let job = Some(row.job.clone()).filter(|job| job.status != before);
+        self.touched |= job.is_some();
+        self.log(event);
+        job
     }
 
     pub(super) fn expire(&mut self, number: i64, now: Timestamp) -> Option<Job> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use norfab_model::{Job, JobEvent, StoreError, Timestamp, ValidJob};
 use tokio::sync::oneshot;
 
-use super::encode::{self, NewRow};
+use super::encode::NewJobs;
 use super::event::event_add_in_tx;
 use super::{Access, Closed, Durability, Session, Shared, storage};
 use crate::sqlite::statement::scalar;
@@ -100,15 +100,14 @@ fn batch_size(waiting: &[Waiting]) -> usize {
 /// Adds a batch. For each job: whether it was not there before.
 fn add_batch(shared: &Session<'_>, batch: &[Waiting]) -> Result<Vec<Option<Job>>, StoreError> {
     let tx = shared.begin(most_durable(batch), DOING)?;
-    let (mut rows, mut jobs, mut blob) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()), Vec::new());
-    for Waiting { now, job: valid, .. } in batch {
+    let jobs: Vec<(Timestamp, Job)> = batch.iter().map(|one| (one.now, one.job.row(one.now))).collect();
+    let mut rows = NewJobs::with_capacity(batch.len());
+    for (Waiting { job: valid, .. }, (now, job)) in batch.iter().zip(&jobs) {
         let local = shared.local(*now, &tx).map_err(storage(DOING))?;
-        let job = valid.row(*now);
-        rows.push(NewRow::new(valid, &job, &local, shared.codec, &mut blob).map_err(storage(DOING))?);
-        jobs.push((*now, job));
+        rows.push(valid, job, &local, shared.codec).map_err(storage(DOING))?;
     }
-    let rows = encode::array(&rows).map_err(storage(DOING))?;
-    let added = scalar!("sql/job/add.sql", rows, blob).fetch_all(&tx);
+    let (uuids, numbers, texts) = rows.into_parameters().map_err(storage(DOING))?;
+    let added = scalar!("sql/job/add.sql", uuids, numbers, texts).fetch_all(&tx);
     let mut added: HashSet<String> = added.map_err(storage(DOING))?.into_iter().collect();
     // The first of two with one identity has got it.
     let added: Vec<Option<(Timestamp, Job)>> =

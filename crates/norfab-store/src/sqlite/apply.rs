@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use norfab_model::{Applied, AppliedReplies, JobEvent, JobId, Reply, RetryPolicy, ScheduleId, StoreError, Timestamp};
 
-use super::encode::{self, ChangedRow};
+use super::encode::{self, Before, ChangedJobs};
 use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted};
 use super::local_time::LocalTime;
@@ -43,11 +43,12 @@ pub(super) fn job_apply(
     let changed = folds.folds.iter().any(|(_, fold)| fold.changed() || !fold.events.is_empty());
     if changed {
         let local = shared.local(now, &tx).map_err(storage(DOING))?;
-        let (changes, blob) = folds.changes(shared, &local).map_err(storage(DOING))?;
-        if !changes.is_empty() {
-            let rows = encode::array(&changes).map_err(storage(DOING))?;
-            let outcome = statement!("sql/job/apply.sql", rows, blob).execute(&tx);
-            load::all_written(outcome.map_err(storage(DOING))?, changes.len(), DOING)?;
+        let changes = folds.changes(shared, &local).map_err(storage(DOING))?;
+        let written = changes.len();
+        if written > 0 {
+            let (rows, numbers, texts) = changes.into_parameters().map_err(storage(DOING))?;
+            let outcome = statement!("sql/job/apply.sql", rows, numbers, texts).execute(&tx);
+            load::all_written(outcome.map_err(storage(DOING))?, written, DOING)?;
         }
         count_failed_in_tx(&tx, folds.failed_runs(), DOING)?;
         event_add_in_tx(&tx, shared.codec, folds.events(), DOING)?;
@@ -91,22 +92,19 @@ impl Folds {
         self.folds.get_mut(place).map(|(_, fold)| fold)
     }
 
-    /// The rows that changed, and the blob that holds their results.
-    fn changes(
-        &self,
-        shared: &Session<'_>,
-        local: &LocalTime,
-    ) -> Result<(Vec<ChangedRow>, Vec<u8>), encode::EncodeError> {
-        let mut blob = Vec::new();
-        let mut rows = Vec::new();
+    /// The rows that changed, with their results.
+    fn changes(&self, shared: &Session<'_>, local: &LocalTime) -> Result<ChangedJobs, encode::EncodeError> {
+        let mut changes = ChangedJobs::with_capacity(self.folds.len());
         for (row, fold) in self.folds.iter().filter(|(_, fold)| fold.changed()) {
-            let change = ChangedRow::new(*row, &fold.before, &fold.job, local)?;
-            rows.push(match &fold.results {
-                Some(results) if fold.results_changed => change.results(results, shared.codec, &mut blob)?,
-                _ => change,
-            });
+            match &fold.results {
+                Some(results) if fold.results_changed => {
+                    let states = (Before::from(&fold.before), &fold.job);
+                    changes.push_with_results(*row, states, local, (results, shared.codec))?;
+                }
+                _ => changes.push(*row, Before::from(&fold.before), &fold.job, local)?,
+            }
         }
-        Ok((rows, blob))
+        Ok(changes)
     }
 
     /// The schedules that have a failed run more, as often as they have.

@@ -1,10 +1,10 @@
 //! What statements are given: rows of JSON, instants as integer microseconds, payloads cut out of one blob. So a step
 //! over a thousand jobs is one statement.
 
-use norfab_model::{Job, JobEvent, JobId, Results, Timestamp, ValidJob};
+use norfab_model::{Job, JobEvent, JobId, JobStatus, Results, Timestamp, ValidJob};
 use serde::Serialize;
 
-use super::codec::{Codec, Place};
+use super::codec::Codec;
 use super::local_time::LocalTime;
 use super::packed::{self, Packed};
 
@@ -34,125 +34,176 @@ fn list<'a, T: Serialize + 'a>(values: impl ExactSizeIterator<Item = &'a T>) -> 
     if values.len() == 0 { Ok(None) } else { json(&values.collect::<Vec<_>>()).map(Some) }
 }
 
-/// A new job, for `sql/job/add.sql`.
-#[derive(Serialize)]
-pub(super) struct NewRow {
-    uuid: String,
-    service: String,
-    task: String,
-    args_at: usize,
-    args_bytes: usize,
-    kwargs_at: usize,
-    kwargs_bytes: usize,
-    timeout: u32,
-    deadline: Option<i64>,
-    status: &'static str,
-    workers_requested: String,
-    local_time: String,
-    scheduled_for: Option<i64>,
-    start_deadline: Option<i64>,
-    origin: &'static str,
-    added_at: Option<i64>,
-    released_at: Option<i64>,
+/// New jobs, for `sql/job/add.sql`.
+#[derive(Debug, Default)]
+pub(super) struct NewJobs<'a> {
+    uuids: Vec<&'a str>,
+    packed: Packed<22>,
+    /// The texts that were written last: service, task, status, workers, local time, origin.
+    last: [packed::Place; 6],
 }
 
-impl NewRow {
-    /// The row of a job, its payloads put into `blob`.
-    pub(super) fn new(
+impl<'a> NewJobs<'a> {
+    pub(super) fn with_capacity(rows: usize) -> Self {
+        Self { uuids: Vec::with_capacity(rows), packed: Packed::with_capacity(rows), ..Self::default() }
+    }
+
+    /// Adds a job, its payloads compressed.
+    pub(super) fn push(
+        &mut self,
         valid: &ValidJob,
-        job: &Job,
+        job: &'a Job,
         local: &LocalTime,
         codec: Codec,
-        blob: &mut Vec<u8>,
-    ) -> Result<Self, EncodeError> {
-        let args = codec.append(&format!("{{\"args\":{}}}", valid.args().as_str()), blob)?;
-        let kwargs = codec.append(&format!("{{\"kwargs\":{}}}", valid.kwargs().as_str()), blob)?;
-        Ok(Self {
-            uuid: job.uuid.to_string(),
-            service: job.service.clone(),
-            task: job.task.clone(),
-            args_at: args.at,
-            args_bytes: args.bytes,
-            kwargs_at: kwargs.at,
-            kwargs_bytes: kwargs.bytes,
-            timeout: job.timeout,
-            deadline: micros(job.deadline),
-            status: job.status.as_str(),
-            workers_requested: json(&job.workers_requested)?,
-            local_time: local.date_time(),
-            scheduled_for: micros(job.scheduled_for),
-            start_deadline: micros(job.start_deadline),
-            origin: job.origin.as_str(),
-            added_at: micros(job.created_at),
-            released_at: micros(job.released_at),
-        })
+    ) -> Result<(), EncodeError> {
+        let args = self.compress(&format!("{{\"args\":{}}}", valid.args().as_str()), codec)?;
+        let kwargs = self.compress(&format!("{{\"kwargs\":{}}}", valid.kwargs().as_str()), codec)?;
+        let workers = json(&job.workers_requested)?;
+        let local = local.date_time();
+        let texts = [&job.service, &job.task, job.status.as_str(), &workers, &local, job.origin.as_str()];
+        let numbers = [
+            Some(i64::from(job.timeout)),
+            micros(job.deadline),
+            micros(job.scheduled_for),
+            micros(job.start_deadline),
+            micros(job.created_at),
+            micros(job.released_at),
+        ];
+        let mut places = [args, kwargs, [None; 2], [None; 2], [None; 2], [None; 2], [None; 2], [None; 2]];
+        for ((place, text), last) in places[2..].iter_mut().zip(texts).zip(&mut self.last) {
+            *place = self.packed.text(Some(text), last);
+        }
+        self.packed.push(row(&numbers, &places));
+        self.uuids.push(job.uuid.as_str());
+        Ok(())
+    }
+
+    fn compress(&mut self, payload: &str, codec: Codec) -> Result<[Option<i64>; 2], EncodeError> {
+        let mut blob = Vec::new();
+        codec.append(payload, &mut blob)?;
+        Ok(self.packed.bytes(&blob).fields())
+    }
+
+    /// The identities as JSON, the fields and the texts.
+    pub(super) fn into_parameters(self) -> Result<(String, Vec<u8>, Vec<u8>), EncodeError> {
+        let (numbers, texts) = self.packed.into_blobs();
+        Ok((array(&self.uuids)?, numbers, texts))
     }
 }
 
-/// A job that changed, for every statement that updates jobs; each takes the columns that it sets.
-#[derive(Serialize)]
-pub(super) struct ChangedRow {
-    row: i64,
-    expected: &'static str,
-    status: &'static str,
-    deadline: Option<i64>,
-    scheduled_for: Option<i64>,
-    start_deadline: Option<i64>,
-    released_at: Option<i64>,
-    dispatch_target: Option<String>,
-    posts_sent: u32,
-    posts_refused: u32,
-    next_attempt_at: Option<i64>,
-    last_poll: Option<i64>,
-    workers_dispatched: Option<String>,
-    workers_started: Option<String>,
-    workers_completed: Option<String>,
-    pending_inputs: Option<String>,
-    errors: Option<String>,
-    started_at: Option<i64>,
-    started_timestamp: Option<String>,
-    finished_at: Option<i64>,
-    completed_timestamp: Option<String>,
-    results_at: Option<usize>,
-    results_bytes: Option<usize>,
+/// The fields of a row: first its numbers, then where its texts lie.
+fn row<const FIELDS: usize>(numbers: &[Option<i64>], texts: &[[Option<i64>; 2]]) -> [Option<i64>; FIELDS] {
+    let mut fields = numbers.iter().chain(texts.iter().flatten());
+    std::array::from_fn(|_| fields.next().copied().flatten())
 }
 
-impl ChangedRow {
+/// What has to be known of a job as it was, to write what it has become.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before {
+    pub(super) status: JobStatus,
+    had_started: bool,
+    had_finished: bool,
+}
+
+impl From<&Job> for Before {
+    fn from(job: &Job) -> Self {
+        Self { status: job.status, had_started: job.started_at.is_some(), had_finished: job.finished_at.is_some() }
+    }
+}
+
+/// Jobs that changed, for every statement that updates jobs; each takes the columns that it sets. The fields of row N, of
+/// 20 digits each and 31 in a row: deadline, scheduled for, start deadline, POSTs sent, POSTs refused, next attempt, last
+/// poll, started, finished; then the texts: expected status, status, target, workers dispatched, started, completed,
+/// pending inputs, errors, when started, when completed, results.
+#[derive(Debug, Default)]
+pub(super) struct ChangedJobs {
+    rows: Vec<i64>,
+    packed: Packed<31>,
+    last: [packed::Place; 10],
+}
+
+impl ChangedJobs {
+    pub(super) fn with_capacity(rows: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), packed: Packed::with_capacity(rows), ..Self::default() }
+    }
+
     /// The row with this number, which was `before` and is to be `job`; `local` is the time at which it changes.
-    pub(super) fn new(row: i64, before: &Job, job: &Job, local: &LocalTime) -> Result<Self, EncodeError> {
-        let started = job.started_at.filter(|_| before.started_at.is_none());
-        let finished = job.finished_at.filter(|_| before.finished_at.is_none());
-        Ok(Self {
-            row,
-            expected: before.status.as_str(),
-            status: job.status.as_str(),
-            deadline: micros(job.deadline),
-            scheduled_for: micros(job.scheduled_for),
-            start_deadline: micros(job.start_deadline),
-            released_at: micros(job.released_at),
-            dispatch_target: job.dispatch_target.as_ref().map(json).transpose()?,
-            posts_sent: job.posts_sent,
-            posts_refused: job.posts_refused,
-            next_attempt_at: micros(job.next_attempt_at),
-            last_poll: micros(job.last_poll),
-            workers_dispatched: list(job.workers_dispatched.iter())?,
-            workers_started: list(job.workers_started.iter())?,
-            workers_completed: list(job.workers_completed.iter())?,
-            pending_inputs: if job.pending_inputs.is_empty() { None } else { Some(json(&job.pending_inputs)?) },
-            errors: list(job.errors.iter())?,
-            started_at: micros(started),
-            started_timestamp: started.map(|_| local.ctime()),
-            finished_at: micros(finished),
-            completed_timestamp: finished.map(|_| local.ctime()),
-            results_at: None,
-            results_bytes: None,
-        })
+    pub(super) fn push(
+        &mut self,
+        number: i64,
+        before: Before,
+        job: &Job,
+        local: &LocalTime,
+    ) -> Result<(), EncodeError> {
+        self.add(number, before, job, local, [None, None])
     }
 
-    /// The same with results, which are put into `blob`.
-    pub(super) fn results(self, results: &Results, codec: Codec, blob: &mut Vec<u8>) -> Result<Self, EncodeError> {
-        let Place { at, bytes } = codec.append(&json(results)?, blob)?;
-        Ok(Self { results_at: Some(at), results_bytes: Some(bytes), ..self })
+    /// The same with other results.
+    pub(super) fn push_with_results(
+        &mut self,
+        number: i64,
+        (before, job): (Before, &Job),
+        local: &LocalTime,
+        (results, codec): (&Results, Codec),
+    ) -> Result<(), EncodeError> {
+        let mut blob = Vec::new();
+        codec.append(&json(results)?, &mut blob)?;
+        let place = self.packed.bytes(&blob).fields();
+        self.add(number, before, job, local, place)
+    }
+
+    fn add(
+        &mut self,
+        number: i64,
+        before: Before,
+        job: &Job,
+        local: &LocalTime,
+        results: [Option<i64>; 2],
+    ) -> Result<(), EncodeError> {
+        let started = job.started_at.filter(|_| !before.had_started);
+        let finished = job.finished_at.filter(|_| !before.had_finished);
+        let pending = if job.pending_inputs.is_empty() { None } else { Some(json(&job.pending_inputs)?) };
+        let texts = [
+            Some(before.status.as_str().to_owned()),
+            Some(job.status.as_str().to_owned()),
+            job.dispatch_target.as_ref().map(json).transpose()?,
+            list(job.workers_dispatched.iter())?,
+            list(job.workers_started.iter())?,
+            list(job.workers_completed.iter())?,
+            pending,
+            list(job.errors.iter())?,
+            started.map(|_| local.ctime()),
+            finished.map(|_| local.ctime()),
+        ];
+        let numbers = [
+            micros(job.deadline),
+            micros(job.scheduled_for),
+            micros(job.start_deadline),
+            Some(i64::from(job.posts_sent)),
+            Some(i64::from(job.posts_refused)),
+            micros(job.next_attempt_at),
+            micros(job.last_poll),
+            micros(started),
+            micros(finished),
+        ];
+        let mut places = [[None; 2]; 11];
+        for ((place, text), last) in places.iter_mut().zip(&texts).zip(&mut self.last) {
+            *place = self.packed.text(text.as_deref(), last);
+        }
+        places[10] = results;
+        self.packed.push(row(&numbers, &places));
+        self.rows.push(number);
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The row numbers as JSON, the fields and the texts.
+    pub(super) fn into_parameters(self) -> Result<(String, Vec<u8>, Vec<u8>), EncodeError> {
+        let (numbers, texts) = self.packed.into_blobs();
+        Ok((array(&self.rows)?, numbers, texts))
     }
 }
 

@@ -3,6 +3,7 @@
 use norfab_model::{Job, JobDetail, JobEvent, JobId, StoreError, Timestamp};
 
 use super::codec::PayloadError;
+use super::encode::Before;
 use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted};
 use super::row::{Row, Unreadable};
@@ -64,8 +65,8 @@ pub(super) fn job_reschedule(
     let local = shared.local(now, &tx).map_err(storage(DOING))?;
     let change = |job: &mut Job| transition::reschedule(job, now, scheduled_for);
     let (step, mut event) = change_scheduled(&tx, id, "rescheduled", DOING, change)?;
-    let changes = load::changes([&step], &local).map_err(storage(DOING))?;
-    let outcome = statement!("sql/job/reschedule.sql", changes).execute(&tx);
+    let (rows, numbers, _) = load::changes([&step], &local).map_err(storage(DOING))?;
+    let outcome = statement!("sql/job/reschedule.sql", rows, numbers).execute(&tx);
     load::all_written(outcome.map_err(storage(DOING))?, 1, DOING)?;
     event_add_in_tx(&tx, shared.codec, [&mut event], DOING)?;
     tx.commit().map_err(storage(DOING))?;
@@ -82,8 +83,8 @@ fn change_scheduled(
 ) -> Result<(Step, JobEvent), StoreError> {
     let rows = Wanted::jobs([id]).map_err(storage(doing))?.load(connection).map_err(storage(doing))?;
     let row = rows.into_iter().next().ok_or_else(|| StoreError::NoSuchJob(id.clone()))?;
-    let before = row.job().map_err(unreadable)?;
-    let mut job = before.clone();
+    let mut job = row.job().map_err(unreadable)?;
+    let before = Before::from(&job);
     match change(&mut job) {
         Some(event) => Ok((Step { row, before, job }, event)),
         None => Err(StoreError::NotScheduled { job: id.clone(), status: job.status, wanted }),

@@ -7,7 +7,7 @@ use norfab_model::{Job, JobId, Results, StoreError, Timestamp};
 use rusqlite::Connection;
 use tracing::warn;
 
-use super::encode::{self, ChangedRow, UnreadableRow};
+use super::encode::{self, Before, ChangedJobs, UnreadableRow};
 use super::local_time::LocalTime;
 use super::row::{Cell, Row, Unreadable};
 use super::schedule::{count_failed_in_tx, schedule_of};
@@ -66,15 +66,8 @@ impl Wanted {
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) row: Row,
-    pub(super) before: Job,
+    pub(super) before: Before,
     pub(super) job: Job,
-}
-
-impl Step {
-    /// The change as statements take it.
-    pub(super) fn changed(&self, local: &LocalTime) -> Result<ChangedRow, encode::EncodeError> {
-        ChangedRow::new(self.row.row, &self.before, &self.job, local)
-    }
 }
 
 /// Sorts rows into jobs and what is none.
@@ -83,7 +76,7 @@ pub(super) fn steps(rows: Vec<Row>) -> (Vec<Step>, Vec<Unreadable>) {
     let mut unreadable = Vec::new();
     for row in rows {
         match row.job() {
-            Ok(job) => steps.push(Step { row, before: job.clone(), job }),
+            Ok(job) => steps.push(Step { row, before: Before::from(&job), job }),
             Err(what) => unreadable.push(what),
         }
     }
@@ -96,13 +89,16 @@ pub(super) fn in_order(steps: &mut [Step], rows: &[i64]) {
     steps.sort_by_key(|step| places.get(&step.row.row).copied());
 }
 
-/// The changes of these steps as one parameter.
+/// The changes of these steps as parameters: row numbers, fields, texts.
 pub(super) fn changes<'a>(
     steps: impl IntoIterator<Item = &'a Step>,
     local: &LocalTime,
-) -> Result<String, encode::EncodeError> {
-    let rows = steps.into_iter().map(|step| step.changed(local)).collect::<Result<Vec<_>, _>>()?;
-    encode::array(&rows)
+) -> Result<(String, Vec<u8>, Vec<u8>), encode::EncodeError> {
+    let mut changes = ChangedJobs::default();
+    for Step { row, before, job } in steps {
+        changes.push(row.row, *before, job, local)?;
+    }
+    changes.into_parameters()
 }
 
 /// Every row that a statement was to change must have been in the status that it expected. In a transaction that began
@@ -121,8 +117,8 @@ pub(super) fn finish(
     local: &LocalTime,
     doing: &'static str,
 ) -> Result<(), StoreError> {
-    let changes = changes(steps, local).map_err(storage(doing))?;
-    let outcome = statement!("sql/job/finish.sql", changes).execute(connection);
+    let (rows, numbers, texts) = changes(steps, local).map_err(storage(doing))?;
+    let outcome = statement!("sql/job/finish.sql", rows, numbers, texts).execute(connection);
     all_written(outcome.map_err(storage(doing))?, steps.len(), doing)?;
     let none = Results::new();
     let failed = steps.iter().filter_map(|step| transition::failed_run(step.before.status, &step.job, &none));

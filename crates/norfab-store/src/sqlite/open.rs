@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::OpenFlags;
+use rusqlite::config::DbConfig;
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 
@@ -193,6 +194,8 @@ fn open_connection(path: &Path, access: Access, wait: Duration) -> rusqlite::Res
     connection.busy_timeout(wait)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "foreign_keys", true)?;
+    // Without it, SQLite plans statements anew for other values of their parameters.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // SQLite opens the file only now.
     connection.query_one("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?;
     Ok(connection)

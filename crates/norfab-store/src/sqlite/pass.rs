@@ -71,20 +71,21 @@ pub(super) fn job_expire_due(
     let local = shared.local(now, &tx).map_err(storage(DOING))?;
     let wanted = Wanted::rows(&rows).map_err(storage(DOING))?.with_results();
     let (steps, unreadable) = load::steps(wanted.load(&tx).map_err(storage(DOING))?);
-    let (mut expired, mut changes, mut events, mut blob) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut expired, mut changes, mut events) = (Vec::new(), encode::ChangedJobs::default(), Vec::new());
     let mut failed = Vec::new();
     for mut step in steps {
         let stored = shared.stored_results(&step.row);
         if let Some((event, results)) = transition::expire_job(&mut step.job, stored, now) {
-            let change = step.changed(&local).and_then(|change| change.results(&results, shared.codec, &mut blob));
-            changes.push(change.map_err(storage(DOING))?);
+            let states = (step.before, &step.job);
+            let change = changes.push_with_results(step.row.row, states, &local, (&results, shared.codec));
+            change.map_err(storage(DOING))?;
             failed.extend(transition::failed_run(step.before.status, &step.job, &results).cloned());
             events.push(event);
             expired.push(step.job);
         }
     }
-    let changes = encode::array(&changes).map_err(storage(DOING))?;
-    let outcome = statement!("sql/job/apply.sql", changes, blob).execute(&tx);
+    let (rows, numbers, texts) = changes.into_parameters().map_err(storage(DOING))?;
+    let outcome = statement!("sql/job/apply.sql", rows, numbers, texts).execute(&tx);
     load::all_written(outcome.map_err(storage(DOING))?, expired.len(), DOING)?;
     count_failed_in_tx(&tx, failed, DOING)?;
     fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
@@ -111,13 +112,13 @@ pub(super) fn job_claim(shared: &Session<'_>, claim: Claim<'_>) -> Result<Claime
     load::in_order(&mut steps, &rows);
     let mut claims = claim_steps(shared, &claim, steps);
     if !claims.claimed.is_empty() {
-        let changes = load::changes(&claims.claimed, &local).map_err(storage(DOING))?;
-        let outcome = statement!("sql/job/claim.sql", changes).execute(&tx);
+        let (rows, numbers, texts) = load::changes(&claims.claimed, &local).map_err(storage(DOING))?;
+        let outcome = statement!("sql/job/claim.sql", rows, numbers, texts).execute(&tx);
         load::all_written(outcome.map_err(storage(DOING))?, claims.claimed.len(), DOING)?;
     }
     if !claims.postponed.is_empty() {
-        let changes = load::changes(&claims.postponed, &local).map_err(storage(DOING))?;
-        let outcome = statement!("sql/job/apply.sql", changes, Vec::<u8>::new()).execute(&tx);
+        let (rows, numbers, texts) = load::changes(&claims.postponed, &local).map_err(storage(DOING))?;
+        let outcome = statement!("sql/job/apply.sql", rows, numbers, texts).execute(&tx);
         load::all_written(outcome.map_err(storage(DOING))?, claims.postponed.len(), DOING)?;
     }
     if !claims.failed.is_empty() {
@@ -238,8 +239,8 @@ pub(super) fn job_send_again(
     let changed: Vec<Step> = changed.iter().filter_map(|job| steps.remove(job)).collect();
     if !changed.is_empty() {
         let local = shared.local(now, &tx).map_err(storage(DOING))?;
-        let changes = load::changes(&changed, &local).map_err(storage(DOING))?;
-        let outcome = statement!("sql/job/send_again.sql", changes).execute(&tx);
+        let (rows, numbers, texts) = load::changes(&changed, &local).map_err(storage(DOING))?;
+        let outcome = statement!("sql/job/send_again.sql", rows, numbers, texts).execute(&tx);
         load::all_written(outcome.map_err(storage(DOING))?, changed.len(), DOING)?;
         event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
         tx.commit().map_err(storage(DOING))?;

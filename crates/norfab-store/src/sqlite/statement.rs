@@ -2,6 +2,7 @@
 //! names and the types of what it returns. They are carried out by the thread that has the connection.
 
 use std::marker::PhantomData;
+use std::ops::Deref;
 
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row, ToSql};
@@ -15,6 +16,42 @@ pub(super) trait FromRow: Sized {
     const COLUMNS: &'static [&'static str];
 
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self>;
+}
+
+/// A transaction, which is undone unless it is committed.
+pub(super) struct Tx<'a> {
+    connection: &'a Connection,
+}
+
+impl<'a> Tx<'a> {
+    /// Begins one by this statement.
+    pub(super) fn begin(connection: &'a Connection, statement: &str) -> rusqlite::Result<Self> {
+        connection.prepare_cached(statement)?.execute(())?;
+        Ok(Self { connection })
+    }
+
+    pub(super) fn commit(self) -> rusqlite::Result<()> {
+        self.connection.prepare_cached("COMMIT")?.execute(()).map(drop)
+    }
+}
+
+impl Deref for Tx<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl Drop for Tx<'_> {
+    fn drop(&mut self) {
+        // After a commit there is none; and SQLite itself ends one that the disk refuses.
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%error, "Could not undo a transaction");
+        }
+    }
 }
 
 /// A statement with its parameters.

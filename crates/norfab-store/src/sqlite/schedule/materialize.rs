@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use norfab_model::{JobId, Materialize, Materialized, Quarantined, ScheduleState, StoreError, Timestamp, one_line};
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 use tracing::warn;
 
 use super::all_written;
@@ -14,7 +14,7 @@ use super::row::Unreadable;
 use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
 use crate::sqlite::event::event_add_in_tx;
 use crate::sqlite::local_time::LocalTime;
-use crate::sqlite::statement::{scalar, statement};
+use crate::sqlite::statement::{Tx, scalar, statement};
 use crate::sqlite::{Session, encode, error, storage};
 
 const DOING: &str = "materialize schedules";
@@ -50,7 +50,7 @@ fn due(connection: &Connection, request: &Materialize<'_>) -> Result<Vec<i64>, S
 /// Materialises these rows and commits, or does nothing of it.
 fn attempt(
     shared: &Session<'_>,
-    tx: Transaction<'_>,
+    tx: Tx<'_>,
     request: &Materialize<'_>,
     numbers: &[i64],
 ) -> Result<Materialized, StoreError> {

@@ -4,11 +4,11 @@
 use norfab_model::{
     Effect, Managed, Schedule, ScheduleError, ScheduleKey, ScheduleState, StoreError, SwitchedOff, Timestamp,
 };
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 use super::row::{Row, Unreadable};
 use super::{all_written, failed, find, manage};
-use crate::sqlite::statement::statement;
+use crate::sqlite::statement::{Tx, statement};
 use crate::sqlite::{Session, storage};
 
 /// A schedule as it was found for a call.
@@ -64,7 +64,7 @@ fn find_to_write<'a>(
     shared: &'a Session<'_>,
     key: &ScheduleKey,
     doing: &'static str,
-) -> Result<(Transaction<'a>, Found), ScheduleError> {
+) -> Result<(Tx<'a>, Found), ScheduleError> {
     let tx = shared.write(doing)?;
     let row = find::row_by(&tx, key, doing)?.ok_or_else(|| ScheduleError::Unknown(key.clone()))?;
     let read = row.to_write();
@@ -81,7 +81,7 @@ fn deletion(row: &Row) -> Option<Timestamp> {
 }
 
 /// Ends the change of a row that could not be read, and tells how it now is: what was wrong may have been put right by it.
-fn commit_unreadable(tx: Transaction<'_>, number: i64, doing: &'static str) -> Result<SwitchedOff, ScheduleError> {
+fn commit_unreadable(tx: Tx<'_>, number: i64, doing: &'static str) -> Result<SwitchedOff, ScheduleError> {
     let row = numbered(&tx, number, doing)?;
     tx.commit().map_err(failed(doing))?;
     Ok(match row.schedule() {
