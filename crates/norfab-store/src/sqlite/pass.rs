@@ -33,9 +33,9 @@ pub(super) fn job_release_due(
     let (mut steps, unreadable) = load::steps(rows);
     let mut events: Vec<JobEvent> =
         steps.iter_mut().filter_map(|step| transition::release(&mut step.job, now, link)).collect();
-    let (released, rest): (Vec<Step>, Vec<Step>) =
-        steps.into_iter().partition(|step| step.job.status == JobStatus::New);
-    let missed: Vec<Step> = rest.into_iter().filter(|step| step.job.status == JobStatus::Missed).collect();
+    let missed: Vec<Step> = steps.extract_if(.., |step| step.job.status == JobStatus::Missed).collect();
+    steps.retain(|step| step.job.status == JobStatus::New);
+    let released = steps;
     if !released.is_empty() {
         let mut rows = encode::ReleasedRows::with_capacity(released.len());
         released.iter().for_each(|step| rows.push(step.row.row, &step.job));
