@@ -16,4 +16,4 @@ WHERE state = 'ACTIVE' AND next_due_at > ?1 AND next_due_at < 253402300800
             )
         ELSE true
     END
-ORDER BY next_due_at, rowid
+ORDER BY next_due_at, next_run_at, rowid

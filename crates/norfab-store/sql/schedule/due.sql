@@ -5,7 +5,7 @@ FROM (
     SELECT rowid AS "row"
     FROM job_schedules INDEXED BY schedules_due
     WHERE state = 'ACTIVE' AND next_due_at <= ?1 AND uuid NOT IN (SELECT value FROM json_each(?2))
-    ORDER BY next_due_at, rowid
+    ORDER BY next_due_at, next_run_at, rowid
     LIMIT ?3
 )
 UNION ALL

@@ -113,11 +113,11 @@ impl Data {
     fn active_schedules(&self, accepts: impl Fn(Timestamp) -> bool) -> Vec<i64> {
         let due = self.schedules.iter().filter_map(|(number, row)| {
             let next = row.schedule.next.filter(|_| row.schedule.state == ScheduleState::Active)?;
-            accepts(next.due).then_some((next.due, *number))
+            accepts(next.due).then_some((next.due, next.occurrence, *number))
         });
         let mut due: Vec<_> = due.collect();
         due.sort_unstable();
-        due.into_iter().map(|(_, number)| number).collect()
+        due.into_iter().map(|(.., number)| number).collect()
     }
 
     fn materialize(&mut self, request: &Materialize<'_>) -> Materialized {

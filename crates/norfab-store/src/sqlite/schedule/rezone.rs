@@ -33,6 +33,10 @@ pub(super) fn schedule_rezone(shared: &Session<'_>, zone_data: &str) -> Result<V
     Ok(moved)
 }
 
+/// Their row numbers, the oldest first.
 fn by_others(connection: &Connection, zone_data: &str) -> Result<Vec<i64>, StoreError> {
-    scalar!("sql/schedule/by_other_zones.sql", zone_data).fetch_all(connection).map_err(storage(DOING))
+    let found = scalar!("sql/schedule/by_other_zones.sql", zone_data).fetch_all(connection);
+    let mut numbers = found.map_err(storage(DOING))?;
+    numbers.sort_unstable();
+    Ok(numbers)
 }
