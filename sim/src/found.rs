@@ -11,8 +11,14 @@ const NUMBERS: Numbers =
 
 #[track_caller]
 fn check(steps: Vec<Step>) {
+    check_with(1, NUMBERS, steps);
+}
+
+/// The worker that is chosen for a job follows from the seed.
+#[track_caller]
+fn check_with(seed: u64, numbers: Numbers, steps: Vec<Step>) {
     let noise = Noise { loss: false, double: false, slow: false, race: false };
-    let script = Script { seed: 1, noise, numbers: NUMBERS, steps: steps.into_iter().enumerate().collect() };
+    let script = Script { seed, noise, numbers, steps: steps.into_iter().enumerate().collect() };
     for kind in [Kind::Memory, Kind::Sqlite] {
         let outcome = play(kind, &script, Keep::Lines);
         assert_eq!(outcome.violation, None, "{kind:?}\n{script}{}", outcome.lines.join("\n"));
@@ -124,6 +130,20 @@ fn a_leap_of_the_clock_makes_a_worker_that_went_look_long_gone() {
         Step::WorkerResumes(0),
         Step::WorkerResumes(1),
     ]);
+}
+
+#[test]
+fn a_small_step_of_the_clock_makes_a_worker_look_gone_for_longer() {
+    let numbers = Numbers { holdtime: 1500, ..NUMBERS };
+    let steps = vec![
+        Step::WorkerPauses(2),
+        Step::Own(Op::Add(job(Task::Quick, Workers::Any))),
+        Step::Pass(29_107),
+        Step::Clock(2928),
+        Step::Pass(3088),
+        Step::Pass(7013),
+    ];
+    check_with(78_394, numbers, steps);
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub use norfab_model::{
     ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
     SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, ScheduleWarning, Start, Store, StoreError, SwitchedOff,
     TimeOfDay, Timestamp, TimestampError, Transition, Trigger, TriggerError, UnevenStep, UnreadableJob,
-    UnreadableSchedule, Upcoming, ValidationError, Weekdays, Workers, Zone, ZoneError,
+    UnreadableSchedule, Upcoming, Uptime, ValidationError, Weekdays, Workers, Zone, ZoneError,
 };
 pub use norfab_nfp::{ClientName, Endpoint, Error as NfpError, NfpBroker};
 pub use norfab_store::{DatabaseInfo, Durability, MemoryStore, Migrated, MigrationInfo, SqliteStore, StoreOpenError};
