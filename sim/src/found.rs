@@ -154,6 +154,29 @@ fn another_client_takes_the_answers_while_a_job_waits_for_the_list_of_workers() 
 }
 
 #[test]
+fn an_occurrence_gets_its_job_and_that_is_reported_as_failed() {
+    for calls in 0..24 {
+        let rule = Rule {
+            job: NewOp { timeout: 90, ..job(Task::Quick, Workers::Any) },
+            interval: 3600,
+            jitter: 0,
+            grace: None,
+            coalesce: 0,
+            instances: None,
+            start: Some(10),
+            end: None,
+            paused: false,
+        };
+        check(vec![
+            Step::Own(Op::Create(rule)),
+            Step::Pass(9000),
+            Step::Arm(calls, fails(Place::After, 1)),
+            Step::Pass(5000),
+        ]);
+    }
+}
+
+#[test]
 fn another_client_makes_a_schedule_while_the_first_look_fails() {
     for calls in 0..16 {
         let rule = Rule {

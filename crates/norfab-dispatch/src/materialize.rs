@@ -19,7 +19,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         match self.look_at_schedules(now).await {
             Ok(()) => self.schedule_trouble.worked(),
             Err(error) => {
-                self.schedule_due = None;
+                // What failed may have been committed all the same: its jobs are found by asking.
+                self.forget_instants();
                 self.schedule_trouble.failed(now.up, &error);
             }
         }
