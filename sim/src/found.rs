@@ -134,7 +134,8 @@ fn a_leap_of_the_clock_makes_a_worker_that_went_look_long_gone() {
 
 #[test]
 fn a_small_step_of_the_clock_makes_a_worker_look_gone_for_longer() {
-    let numbers = Numbers { holdtime: 1500, ..NUMBERS };
+    let numbers =
+        Numbers { holdtime: 1500, gone: 30, window: 4, catch_up: 1, poll_batch: 1, reply_batch: 1, watch: 1000 };
     let steps = vec![
         Step::WorkerPauses(2),
         Step::Own(Op::Add(job(Task::Quick, Workers::Any))),
