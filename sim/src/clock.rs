@@ -1,11 +1,11 @@
-//! Two times: the true one, in which things happen, and the one that the client's clock shows, which may be set to
-//! anything.
+//! Two times: the true one, in which things happen and by which the client measures what passes, and the one that its wall
+//! clock shows, which may be set to anything.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 use std::time::Duration;
 
-use norfab_model::{Clock, Timestamp};
+use norfab_model::{Clock, Timestamp, Uptime};
 
 /// The true time at the start of every run.
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_795_996_800);
@@ -123,11 +123,16 @@ impl Clock for SimClock {
         state.shown()
     }
 
-    async fn sleep_until(&self, at: Timestamp) {
+    fn uptime(&self) -> Uptime {
+        Uptime::from_start(self.truth().since(START))
+    }
+
+    async fn sleep_until(&self, at: Timestamp, until: Uptime) {
+        let until = START.saturating_add(until.since(Uptime::START));
         let latest = self.truth().saturating_add(LONGEST_SLEEP);
         std::future::poll_fn(|_| {
             let mut state = self.state();
-            let wake = state.in_truth(at).min(latest);
+            let wake = state.in_truth(at).min(until).min(latest);
             state.wake = Some(wake);
             state.stuck |= state.looks > state.allowance;
             if wake <= state.truth && !state.stuck { Poll::Ready(()) } else { Poll::Pending }

@@ -11,8 +11,14 @@ const NUMBERS: Numbers =
 
 #[track_caller]
 fn check(steps: Vec<Step>) {
+    check_with(1, NUMBERS, steps);
+}
+
+/// The worker that is chosen for a job follows from the seed.
+#[track_caller]
+fn check_with(seed: u64, numbers: Numbers, steps: Vec<Step>) {
     let noise = Noise { loss: false, double: false, slow: false, race: false };
-    let script = Script { seed: 1, noise, numbers: NUMBERS, steps: steps.into_iter().enumerate().collect() };
+    let script = Script { seed, noise, numbers, steps: steps.into_iter().enumerate().collect() };
     for kind in [Kind::Memory, Kind::Sqlite] {
         let outcome = play(kind, &script, Keep::Lines);
         assert_eq!(outcome.violation, None, "{kind:?}\n{script}{}", outcome.lines.join("\n"));
@@ -127,9 +133,47 @@ fn a_leap_of_the_clock_makes_a_worker_that_went_look_long_gone() {
 }
 
 #[test]
+fn a_small_step_of_the_clock_makes_a_worker_look_gone_for_longer() {
+    let numbers =
+        Numbers { holdtime: 1500, gone: 30, window: 4, catch_up: 1, poll_batch: 1, reply_batch: 1, watch: 1000 };
+    let steps = vec![
+        Step::WorkerPauses(2),
+        Step::Own(Op::Add(job(Task::Quick, Workers::Any))),
+        Step::Pass(29_107),
+        Step::Clock(2928),
+        Step::Pass(3088),
+        Step::Pass(7013),
+    ];
+    check_with(78_394, numbers, steps);
+}
+
+#[test]
 fn another_client_takes_the_answers_while_a_job_waits_for_the_list_of_workers() {
     for next in [10, 9000] {
         check(vec![Step::Pass(next), Step::Own(Op::Add(job(Task::Quick, Workers::Any))), Step::Stolen]);
+    }
+}
+
+#[test]
+fn an_occurrence_gets_its_job_and_that_is_reported_as_failed() {
+    for calls in 0..24 {
+        let rule = Rule {
+            job: NewOp { timeout: 90, ..job(Task::Quick, Workers::Any) },
+            interval: 3600,
+            jitter: 0,
+            grace: None,
+            coalesce: 0,
+            instances: None,
+            start: Some(10),
+            end: None,
+            paused: false,
+        };
+        check(vec![
+            Step::Own(Op::Create(rule)),
+            Step::Pass(9000),
+            Step::Arm(calls, fails(Place::After, 1)),
+            Step::Pass(5000),
+        ]);
     }
 }
 

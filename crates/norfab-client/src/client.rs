@@ -497,10 +497,10 @@ impl<S: Store, C: Clock> Shared<S, C> {
                 Ok(_) => {}
                 Err(error) => tracing::debug!("Cannot look for changes: {error}"),
             }
-            let next = self.clock.now().saturating_add(LOOK_INTERVAL);
+            let next = self.clock.uptime().saturating_add(LOOK_INTERVAL);
             tokio::select! {
                 _ = stop.wait_for(|stopped| *stopped) => return,
-                () = self.clock.sleep_until(next) => {}
+                () = self.clock.sleep_until(Timestamp::MAX, next) => {}
             }
         }
     }

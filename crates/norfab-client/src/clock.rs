@@ -1,14 +1,20 @@
-//! The wall clock of this machine: the only file that reads it.
+//! The clocks of this machine: the only file that reads them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use norfab_model::{Clock, SLEEP_CAP_SECONDS, Timestamp};
+use norfab_model::{Clock, SLEEP_CAP_SECONDS, Timestamp, Uptime};
 
 /// The longest sleep in one piece: a step of the clock, or a machine that was suspended, delays work by this at most.
 const LONGEST_SLEEP: Duration = Duration::from_secs(SLEEP_CAP_SECONDS as u64);
 
-/// The wall clock. Its sleeps end at the instant asked for, never before it by this clock, or after 60 s, when the caller
-/// looks again.
+/// From where this process counts the time that passes.
+#[expect(clippy::disallowed_methods, reason = "the one place where the clock is read")]
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// The wall clock, and the monotonic clock for how long something takes; on Linux and macOS that one stands still while the
+/// machine is suspended. Its sleeps end at the instant asked for, never before it by this clock, or after 60 s, when the
+/// caller looks again.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -23,8 +29,15 @@ impl Clock for SystemClock {
         }
     }
 
-    async fn sleep_until(&self, at: Timestamp) {
-        let left = at.since(self.now());
+    #[expect(clippy::disallowed_methods, reason = "the one place where the clock is read")]
+    fn uptime(&self) -> Uptime {
+        // The start is taken first: at the first look it is now.
+        let start = *START;
+        Uptime::from_start(Instant::now().saturating_duration_since(start))
+    }
+
+    async fn sleep_until(&self, at: Timestamp, until: Uptime) {
+        let left = at.since(self.now()).min(until.since(self.uptime()));
         if !left.is_zero() {
             // The timer rounds up to its milliseconds, and the clock here cuts to microseconds: nothing is released a hair
             // early.
@@ -41,8 +54,11 @@ mod tests {
     async fn a_sleep_never_ends_early() {
         for micros in [1, 999, 1000, 1001, 12_345] {
             let at = SystemClock.now().saturating_add(Duration::from_micros(micros));
-            SystemClock.sleep_until(at).await;
+            SystemClock.sleep_until(at, Uptime::MAX).await;
             assert!(SystemClock.now() >= at);
+            let until = SystemClock.uptime().saturating_add(Duration::from_micros(micros));
+            SystemClock.sleep_until(Timestamp::MAX, until).await;
+            assert!(SystemClock.uptime() >= until);
         }
     }
 
@@ -52,11 +68,12 @@ mod tests {
         const YEARS: u64 = 9 * 366 * 86_400;
         for ahead in [61, 8 * 3600, YEARS] {
             let at = SystemClock.now().saturating_add(Duration::from_secs(ahead));
-            let sleeps = |limit| tokio::time::timeout(limit, SystemClock.sleep_until(at));
+            let sleeps = |limit| tokio::time::timeout(limit, SystemClock.sleep_until(at, Uptime::MAX));
             assert!(sleeps(LONGEST_SLEEP - Duration::from_millis(10)).await.is_err());
             assert!(sleeps(LONGEST_SLEEP + Duration::from_millis(10)).await.is_ok());
         }
-        SystemClock.sleep_until(Timestamp::MAX).await;
-        SystemClock.sleep_until(Timestamp::MIN).await;
+        SystemClock.sleep_until(Timestamp::MAX, Uptime::MAX).await;
+        SystemClock.sleep_until(Timestamp::MIN, Uptime::MAX).await;
+        SystemClock.sleep_until(Timestamp::MAX, Uptime::START).await;
     }
 }

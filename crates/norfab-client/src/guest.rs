@@ -69,11 +69,11 @@ impl Guest {
                     Err(LockError::Io(path, error)) => tracing::warn!("Cannot lock {}: {error}", path.display()),
                 }
             }
-            let next = shared.clock.now().saturating_add(LOOK_INTERVAL);
+            let next = shared.clock.uptime().saturating_add(LOOK_INTERVAL);
             tokio::select! {
                 _ = stop.wait_for(|stopped| *stopped) => {}
                 () = self.adopted.notified() => {}
-                () = shared.clock.sleep_until(next) => {}
+                () = shared.clock.sleep_until(Timestamp::MAX, next) => {}
             }
         }
     }
@@ -137,23 +137,24 @@ impl Guest {
         control: &Control,
         stop: &mut watch::Receiver<bool>,
     ) -> Option<String> {
-        let mut down_since = shared.clock.now();
+        let mut down_since = shared.clock.uptime();
         let mut health = control.health();
         let mut was_up = false;
         let mut served: Vec<JobId> = Vec::new();
         loop {
-            let now = shared.clock.now();
-            let needed = self.needed(shared, now).await;
+            let now = shared.clock.moment();
+            let needed = self.needed(shared, now.wall).await;
             if needed.is_empty() || *stop.borrow() {
                 return None;
             }
             if health.borrow_and_update().link == LinkState::Up {
-                (was_up, down_since) = (true, now);
+                (was_up, down_since) = (true, now.up);
             }
             // Nobody is late before the time of the first job. One that was sent is waited for until its deadline.
-            let first = needed.iter().map(|job| due_at(job).unwrap_or(down_since)).min().unwrap_or(down_since);
+            let due = needed.iter().map(|job| due_at(job).map_or(down_since, |at| now.up_at(at)));
+            let first = due.min().unwrap_or(down_since);
             let limit = first.max(down_since).saturating_add(self.connect_timeout);
-            if now >= limit && (!was_up || needed.iter().any(|job| !job.status.is_in_flight())) {
+            if now.up >= limit && (!was_up || needed.iter().any(|job| !job.status.is_in_flight())) {
                 return Some(why_down(control, self.connect_timeout));
             }
             for job in needed {
@@ -162,13 +163,13 @@ impl Guest {
                     served.push(job.uuid);
                 }
             }
-            let next = now.saturating_add(LOOK_INTERVAL.min(limit.since(now)).max(Duration::from_millis(1)));
+            let next = now.up.saturating_add(LOOK_INTERVAL.min(limit.since(now.up)).max(Duration::from_millis(1)));
             tokio::select! {
                 _ = stop.wait_for(|stopped| *stopped) => {}
                 () = self.adopted.notified() => {}
                 _ = health.changed() => {}
                 () = self.ended(shared, &served) => {}
-                () = shared.clock.sleep_until(next) => {}
+                () = shared.clock.sleep_until(Timestamp::MAX, next) => {}
             }
         }
     }

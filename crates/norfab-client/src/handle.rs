@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use norfab_model::{Clock, Job, JobDetail, JobEvent, JobId, JobStatus, Json, Results, Store};
+use norfab_model::{Clock, Job, JobDetail, JobEvent, JobId, JobStatus, Json, Results, Store, Uptime};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -142,7 +142,7 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
         let mut next = clock.now().saturating_add(OVERDUE);
         loop {
             while clock.now() < next {
-                clock.sleep_until(next).await;
+                clock.sleep_until(next, Uptime::MAX).await;
             }
             let job = self.job().await?;
             let deadline = job.deadline.filter(|_| job.status.is_in_flight());

@@ -39,12 +39,12 @@ pub use schedules::{Created, Preview, preview_new};
 pub use norfab_dispatch::{Config, ControlError, Health, LinkState, ManualClock, Ports};
 pub use norfab_model::{
     ActiveJob, Broker, Cadence, Calendar, Clock, Coalesce, Cron, InputRequest, Interval, Job, JobCursor, JobDetail,
-    JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Listed, Managed, Moved,
-    NewJob, NewSchedule, Origin, Overlap, OverlapPolicy, Passes, Patch, Results, RunNow, Schedule, ScheduleCounters,
-    ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
-    SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, ScheduleWarning, Start, Store, StoreError, SwitchedOff,
-    TimeOfDay, Timestamp, TimestampError, Transition, Trigger, TriggerError, UnevenStep, UnreadableJob,
-    UnreadableSchedule, Upcoming, ValidationError, Weekdays, Workers, Zone, ZoneError,
+    JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus, Json, LastOutcome, Limits, Listed, Managed, Moment,
+    Moved, NewJob, NewSchedule, Origin, Overlap, OverlapPolicy, Passes, Patch, Results, RunNow, Schedule,
+    ScheduleCounters, ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey,
+    SchedulePage, SchedulePatch, ScheduleState, ScheduleStore, ScheduleView, ScheduleWarning, Start, Store, StoreError,
+    SwitchedOff, TimeOfDay, Timestamp, TimestampError, Transition, Trigger, TriggerError, UnevenStep, UnreadableJob,
+    UnreadableSchedule, Upcoming, Uptime, ValidationError, Weekdays, Workers, Zone, ZoneError,
 };
 pub use norfab_nfp::{ClientName, Endpoint, Error as NfpError, NfpBroker};
 pub use norfab_store::{DatabaseInfo, Durability, MemoryStore, Migrated, MigrationInfo, SqliteStore, StoreOpenError};

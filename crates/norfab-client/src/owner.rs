@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use norfab_dispatch::Control;
-use norfab_model::Clock;
+use norfab_model::{Clock, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::ClientError;
@@ -124,10 +124,10 @@ impl OwnerLock {
         let mut running = pin!(running);
         let mut trouble = None;
         loop {
-            let next = clock.now().saturating_add(LOOK_INTERVAL);
+            let next = clock.uptime().saturating_add(LOOK_INTERVAL);
             tokio::select! {
                 () = &mut running => return,
-                () = clock.sleep_until(next) => self.look(control, &mut trouble),
+                () = clock.sleep_until(Timestamp::MAX, next) => self.look(control, &mut trouble),
             }
         }
     }

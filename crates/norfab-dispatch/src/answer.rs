@@ -1,7 +1,7 @@
 //! Answers to questions that other processes left in the store: only the process that dispatches speaks to workers.
 
 use norfab_model::{
-    Broker, Clock, InputAnswer, JobId, Link, Request, ScheduleStore, Store, StoreError, StoredAnswer, Timestamp,
+    Broker, Clock, InputAnswer, JobId, Link, Moment, Request, ScheduleStore, Store, StoreError, StoredAnswer,
 };
 
 use crate::Dispatcher;
@@ -12,7 +12,7 @@ const AT_ONCE: u32 = 100;
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Sends the answers that wait. One that the queue to the broker has no room for goes back into the store.
-    pub(crate) async fn send_answers(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn send_answers(&mut self, now: Moment) -> Result<(), StoreError> {
         if self.answers == Answers::Sent || self.link.link() == Link::Down {
             return Ok(());
         }
@@ -25,7 +25,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             if self.send(put).await {
                 self.progress = true;
             } else {
-                self.store.answer_add(now, &job, &worker, &answer).await?;
+                self.store.answer_add(now.wall, &job, &worker, &answer).await?;
                 self.answers = Answers::MayWait;
             }
         }

@@ -1,6 +1,6 @@
 //! What becomes of the connection to the broker: doubt in its silence, a new one, and what is forgotten with the old.
 
-use norfab_model::{Broker, Clock, Connection, Json, Request, Resend, ScheduleStore, Store, Timestamp};
+use norfab_model::{Broker, Clock, Connection, Json, Moment, Request, Resend, ScheduleStore, Store, Uptime};
 
 use crate::Dispatcher;
 use crate::link::LinkStep;
@@ -13,19 +13,19 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// When it becomes doubtful whether the broker is there: it owes an answer for too long.
-    pub(crate) fn doubtful_at(&mut self) -> Option<Timestamp> {
+    pub(crate) fn doubtful_at(&mut self) -> Option<Uptime> {
         let owed = self.requests.owed_since().into_iter().chain(self.live.unanswered_since()).min();
         self.link.doubtful_at(owed, self.requests.answer_time())
     }
 
     /// Asks whether the broker is there, and makes a new connection when it does not say so.
-    pub(crate) async fn look_after_link(&mut self, now: Timestamp) {
-        if self.doubtful_at().is_some_and(|at| at <= now) {
+    pub(crate) async fn look_after_link(&mut self, now: Moment) {
+        if self.doubtful_at().is_some_and(|at| at <= now.up) {
             self.link.doubt();
         }
         if !self.link.is_doubted() {
             // The broker is there, so that the question was lost.
-            self.live.forget_late(now, self.config.probe_timeout);
+            self.live.forget_late(now.up, self.config.probe_timeout);
         }
         match self.link.step(now) {
             None => {}

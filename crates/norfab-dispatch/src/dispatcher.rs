@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use norfab_model::{
-    Broker, Clock, Connection, Job, JobEvent, JobId, Json, NextDue, Reply, Request, Resend, ScheduleStore, Scope,
-    SendAgain, Store, StoreError, Timestamp,
+    Broker, Clock, Connection, Job, JobEvent, JobId, Json, Moment, NextDue, Reply, Request, Resend, ScheduleStore,
+    Scope, SendAgain, Store, StoreError, Timestamp, Uptime,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -53,7 +53,7 @@ pub struct Dispatcher<S, B, C> {
     /// What came and is not applied yet.
     pub(crate) inbox: Vec<Reply>,
     /// When the last was applied.
-    pub(crate) stored_at: Timestamp,
+    pub(crate) stored_at: Option<Uptime>,
     /// Questions to the broker that wait for their answer.
     pub(crate) questions: HashMap<JobId, oneshot::Sender<Result<Json, ControlError>>>,
     /// What is remembered of the requests that were sent.
@@ -83,16 +83,16 @@ pub struct Dispatcher<S, B, C> {
     /// Whether this pass has changed anything.
     pub(crate) progress: bool,
     /// The queue to the broker was full: no new job before this.
-    pub(crate) send_after: Option<Timestamp>,
+    pub(crate) send_after: Option<Uptime>,
     /// Whether it is known what was claimed.
     pub(crate) claims: Claims,
     /// Whether answers of other processes may wait to be sent.
     pub(crate) answers: Answers,
     mark: Option<i64>,
     /// When to look for changes of other processes again.
-    next_look: Timestamp,
-    /// The time of the last event.
-    last_now: Timestamp,
+    next_look: Uptime,
+    /// What the clock showed at the last look.
+    last: Option<Moment>,
     pub(crate) strays: Strays,
     pub(crate) ignored: u64,
 }
@@ -171,7 +171,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             ),
             transport: Transport::Open,
             inbox: Vec::new(),
-            stored_at: Timestamp::MIN,
+            stored_at: None,
             questions: HashMap::new(),
             requests: Requests::new(Patience { answer: config.answer_timeout, gone: config.gone_timeout }),
             again: Vec::new(),
@@ -190,8 +190,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             claims: Claims::Known,
             answers: Answers::MayWait,
             mark: None,
-            next_look: Timestamp::MIN,
-            last_now: Timestamp::MIN,
+            next_look: Uptime::START,
+            last: None,
             strays: Strays::default(),
             ignored: 0,
             config,
@@ -203,7 +203,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     pub async fn run(mut self) {
         let (mut wake, mut lull) = (Timestamp::MIN, Lull::default());
         loop {
-            let now = self.clock.now();
+            let now = self.clock.moment();
             if lull.is_over() {
                 let (health, patience) = (self.health.clone(), self.config.storage_patience);
                 wake = hang::watched(self.look(now, wake), patience, &health).await;
@@ -217,7 +217,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                     ControlFlow::Break(()) => break,
                 },
                 Event::Inbound(batch) => {
-                    self.take(self.clock.now(), batch);
+                    self.take(self.clock.moment(), batch);
                     lull = self.lull_after(before);
                 }
                 Event::Timer => {}
@@ -228,11 +228,14 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// What comes next; in a lull, for which nothing is put off, not longer than that.
-    async fn next_event(&mut self, now: Timestamp, wake: Timestamp, lull: Lull) -> Event {
-        let wake = self.trouble.retry_at(now).unwrap_or(wake).min(self.next_look);
+    async fn next_event(&mut self, now: Moment, wake: Timestamp, lull: Lull) -> Event {
+        let until = match self.trouble.retry_at(now.up) {
+            Some(at) => (Timestamp::MAX, at.min(self.next_look)),
+            None => (wake, self.next_look),
+        };
         let open = self.transport == Transport::Open && self.has_room();
         let broker = open.then_some(&mut self.broker);
-        let next = event::next(&mut self.commands, broker, &self.clock, wake, self.config.reply_batch);
+        let next = event::next(&mut self.commands, broker, &self.clock, until, self.config.reply_batch);
         if lull.is_over() {
             return next.await;
         }
@@ -240,9 +243,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// Looks at the world, and makes a pass unless the database is left alone for a while.
-    async fn look(&mut self, now: Timestamp, wake: Timestamp) -> Timestamp {
+    async fn look(&mut self, now: Moment, wake: Timestamp) -> Timestamp {
         self.notice_time(now).await;
-        if self.trouble.retry_at(now).is_none() {
+        if self.trouble.retry_at(now.up).is_none() {
             return self.pass(now).await;
         }
         self.report_health();
@@ -250,29 +253,31 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// Looks for changes of other processes now and then, and at the way that the clock went.
-    async fn notice_time(&mut self, now: Timestamp) {
-        if now < self.last_now {
-            tracing::warn!("The clock went back from {} to {now}", self.last_now);
-            self.link.clock_went_back(now);
-            self.requests.clock_went_back(now);
-            self.hold.clock_went_back(now);
-            self.trouble.clock_went_back(now);
-            self.schedule_trouble.clock_went_back(now);
-            self.live.clear();
-            self.forget_instants();
-            self.cursors = Alignment::Unknown;
-            self.instants = Alignment::Unknown;
-            self.next_look = now;
+    async fn notice_time(&mut self, now: Moment) {
+        if let Some(last) = self.last.replace(now) {
+            if now.wall < last.wall {
+                tracing::warn!("The clock went back from {} to {}", last.wall, now.wall);
+                self.clock_went_back(now);
+            }
+            if self.hold.time(last, now) == Gait::Leap {
+                self.requests.leapt();
+                self.live.leapt(last.up);
+                self.again.retain(|again| again.why != Resend::Elsewhere);
+            }
         }
-        if self.hold.time(self.last_now, now) == Gait::Leap {
-            self.requests.clock_leapt();
-            self.again.retain(|again| again.why != Resend::Elsewhere);
-        }
-        self.last_now = now;
-        if now >= self.next_look {
+        if now.up >= self.next_look {
             self.look_for_foreign_changes().await;
-            self.next_look = now.saturating_add(self.config.watch_interval);
+            self.next_look = now.up.saturating_add(self.config.watch_interval);
         }
+    }
+
+    /// What is stored may lie too far ahead now; what is waited for here goes by the other clock.
+    fn clock_went_back(&mut self, now: Moment) {
+        self.hold.clock_went_back(now.wall);
+        self.live.clock_went_back(now.wall);
+        self.forget_instants();
+        self.cursors = Alignment::Unknown;
+        self.instants = Alignment::Unknown;
     }
 
     fn transport_ended(&mut self) {
@@ -283,7 +288,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// One round: applies what came, releases, expires, sends, asks. Returns the next instant at which there is something
     /// to do without an event.
-    pub async fn pass(&mut self, now: Timestamp) -> Timestamp {
+    async fn pass(&mut self, now: Moment) -> Timestamp {
         self.progress = false;
         let wake = match self.steps(now).await {
             Ok(wake) => {
@@ -292,14 +297,15 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
             Err(error) => {
                 self.forget_instants();
-                self.trouble.failed(now, &error)
+                self.trouble.failed(now.up, &error);
+                now.wall
             }
         };
         self.report_health();
         wake
     }
 
-    async fn steps(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
+    async fn steps(&mut self, now: Moment) -> Result<Timestamp, StoreError> {
         self.look_after_link(now).await;
         // The results come while what announced them is stored.
         self.fetch_ready(now).await;
@@ -336,9 +342,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Until when what came waits for more of its kind: a moment, while so much is under way that more is sure to come. It
     /// is stored together then, and nothing else has to be done before.
-    fn gathers(&self, now: Timestamp) -> Option<Timestamp> {
-        let until = self.stored_at.saturating_add(GATHERING);
-        let is_soon = self.stored_at <= now && now < until;
+    fn gathers(&self, now: Moment) -> Option<Timestamp> {
+        let until = self.stored_at?.saturating_add(GATHERING);
+        let is_soon = now.up < until;
+        let until = now.wall_at(until);
         let waits = !self.inbox.is_empty() && self.inbox.len() < self.config.reply_batch;
         let mut due = self.due.iter().filter_map(|due| due.expire).chain(self.schedule_due.flatten());
         let nothing_else = self.due.is_some() && self.again.is_empty() && due.all(|at| at > until);
@@ -457,7 +464,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Stores what has arrived by now, and closes the socket.
     async fn stop(mut self) {
-        let now = self.clock.now();
+        let now = self.clock.moment();
         let mut batch = Vec::new();
         // A timeout of zero takes what is there and waits for nothing.
         let _ = tokio::time::timeout(Duration::ZERO, self.broker.receive(&mut batch, self.config.reply_batch)).await;

@@ -1,6 +1,6 @@
 //! What wakes the loop: the only place that waits for several things at once.
 
-use norfab_model::{Broker, Clock, Inbound, Timestamp};
+use norfab_model::{Broker, Clock, Inbound, Timestamp, Uptime};
 use tokio::sync::mpsc;
 
 use crate::control::Command;
@@ -18,12 +18,12 @@ pub(crate) enum Event {
     TransportEnded,
 }
 
-/// Waits for the next event, until `wake` at the most. `None` for the transport: it has ended, do not ask it again.
+/// Waits for the next event, until the wall clock shows `wake` or the other one `look` at the most. `None` for the transport: it has ended, do not ask it again.
 pub(crate) async fn next<B: Broker, C: Clock>(
     commands: &mut mpsc::UnboundedReceiver<Command>,
     broker: Option<&mut B>,
     clock: &C,
-    wake: Timestamp,
+    (wake, look): (Timestamp, Uptime),
     limit: usize,
 ) -> Event {
     let inbound = async {
@@ -40,6 +40,6 @@ pub(crate) async fn next<B: Broker, C: Clock>(
         biased;
         command = commands.recv() => Event::Command(command.unwrap_or(Command::Shutdown)),
         event = inbound => event,
-        () = clock.sleep_until(wake) => Event::Timer,
+        () = clock.sleep_until(wake, look) => Event::Timer,
     }
 }

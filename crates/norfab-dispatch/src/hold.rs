@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use norfab_model::{Overdue, Timestamp};
+use norfab_model::{Moment, Overdue, Timestamp, Uptime};
 
 /// How long the workers may take to answer, counted from when they were asked.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// Between two looks at the clock lies half a second, or the time that a pass takes. More is a leap of the clock, or a
-/// machine that slept.
+/// Between two looks at the clock lies half a second, or the time that a pass takes. More by either clock is a leap: the
+/// wall clock was set, or the machine or this process slept. These cannot be told apart where the other clock sleeps too.
 const LEAP: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ enum State {
     /// They have not been asked.
     Unasked,
     /// They were asked; they have until then.
-    Until(Timestamp),
+    Until(Uptime),
     /// They had their time.
     Over,
 }
@@ -33,7 +33,7 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gait {
     Steady,
-    /// It leapt forward, or the machine slept.
+    /// It leapt forward, or nobody looked for a while.
     Leap,
 }
 
@@ -48,22 +48,19 @@ impl Hold {
 
     /// Takes a look at the clock, the last one being at `before`; tells how it went. Where every pass takes as long as a
     /// leap, those that were asked and had their time expire all the same.
-    pub(crate) fn time(&mut self, before: Timestamp, now: Timestamp) -> Gait {
-        let leapt = before != Timestamp::MIN && before.saturating_add(LEAP) < now;
-        if matches!(self.state, State::Until(at) if at <= now) {
+    pub(crate) fn time(&mut self, before: Moment, now: Moment) -> Gait {
+        let leapt = now.longest_since(before) > LEAP;
+        if matches!(self.state, State::Until(at) if at <= now.up) {
             self.state = State::Over;
         } else if leapt {
-            self.asked_by = Some(before);
+            self.asked_by = Some(before.wall);
             self.state = State::Unasked;
         }
         if leapt { Gait::Leap } else { Gait::Steady }
     }
 
+    /// The wall clock shows an earlier time: what is asked for now must not seem to be asked for too long ago.
     pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
-        if let State::Until(at) = &mut self.state {
-            *at = (*at).min(now.saturating_add(ANSWER_TIME));
-        }
-        // What is asked for now must not seem to be asked for too long ago.
         self.asked_by = self.asked_by.map(|at| at.min(now.saturating_sub(Duration::from_micros(1))));
     }
 
@@ -73,7 +70,7 @@ impl Hold {
     }
 
     /// Everything in flight has been asked for on a link that is up.
-    pub(crate) fn asked(&mut self, now: Timestamp) {
+    pub(crate) fn asked(&mut self, now: Uptime) {
         self.asked_by = None;
         if self.state == State::Unasked {
             self.state = State::Until(now.saturating_add(ANSWER_TIME));
@@ -81,7 +78,7 @@ impl Hold {
     }
 
     /// Which jobs may expire now.
-    pub(crate) fn overdue(&mut self, now: Timestamp) -> Overdue {
+    pub(crate) fn overdue(&mut self, now: Uptime) -> Overdue {
         if matches!(self.state, State::Until(at) if at <= now) {
             self.state = State::Over;
         }
@@ -89,10 +86,10 @@ impl Hold {
     }
 
     /// When a deadline of a job in flight is looked at: later than it is, or not before something else happens.
-    pub(crate) fn delays(&self, deadline: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn delays(&self, now: Moment, deadline: Timestamp) -> Option<Timestamp> {
         match self.state {
             State::Unasked => None,
-            State::Until(at) => Some(at.max(deadline)),
+            State::Until(at) => Some(now.wall_at(at).max(deadline)),
             State::Over => Some(deadline),
         }
     }
@@ -104,35 +101,61 @@ mod tests {
 
     const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
 
-    fn after(seconds: u32) -> Timestamp {
-        T0.plus_seconds(seconds)
+    fn up(seconds: u32) -> Uptime {
+        Uptime::START.saturating_add(Duration::from_secs(seconds.into()))
+    }
+
+    /// After so many seconds, the wall clock never having been set.
+    fn after(seconds: u32) -> Moment {
+        Moment { wall: T0.plus_seconds(seconds), up: up(seconds) }
     }
 
     #[test]
     fn they_have_their_time_once_they_were_asked() {
         let mut hold = Hold::new();
-        assert_eq!((hold.overdue(T0), hold.delays(T0)), (Overdue::Unsent, None));
-        hold.asked(T0);
-        hold.asked(after(3));
-        assert_eq!((hold.overdue(after(4)), hold.delays(T0)), (Overdue::Unsent, Some(after(5))));
-        assert_eq!((hold.overdue(after(5)), hold.delays(T0)), (Overdue::All, Some(T0)));
-        hold.asked(after(6));
-        assert_eq!(hold.overdue(after(6)), Overdue::All);
+        let late = |hold: &Hold, seconds| hold.delays(after(seconds), T0);
+        assert_eq!((hold.overdue(up(0)), late(&hold, 0)), (Overdue::Unsent, None));
+        hold.asked(up(0));
+        hold.asked(up(3));
+        assert_eq!((hold.overdue(up(4)), late(&hold, 4)), (Overdue::Unsent, Some(after(5).wall)));
+        assert_eq!((hold.overdue(up(5)), late(&hold, 5)), (Overdue::All, Some(T0)));
+        hold.asked(up(6));
+        assert_eq!(hold.overdue(up(6)), Overdue::All);
         hold.link_lost();
-        assert_eq!(hold.overdue(after(60)), Overdue::Unsent);
+        assert_eq!(hold.overdue(up(60)), Overdue::Unsent);
+    }
+
+    /// One look at 5 s, and the next one at `next`: those that had their time by then are asked again.
+    #[track_caller]
+    fn leaps(next: Moment) {
+        let mut hold = Hold::new();
+        hold.asked(up(0));
+        assert_eq!(hold.time(after(0), after(5)), Gait::Steady);
+        assert_eq!((hold.asked_by(), hold.overdue(up(5))), (None, Overdue::All));
+        assert_eq!(hold.time(after(5), next), Gait::Leap);
+        assert_eq!((hold.asked_by(), hold.overdue(next.up)), (Some(after(5).wall), Overdue::Unsent));
+        hold.asked(next.up);
+        let answered = next.up.saturating_add(ANSWER_TIME);
+        assert_eq!((hold.asked_by(), hold.overdue(answered)), (None, Overdue::All));
     }
 
     #[test]
     fn a_leap_of_the_clock_has_them_asked_again() {
+        leaps(after(11));
+        // The wall clock was set, or the other one slept with the machine.
+        leaps(Moment { wall: after(11).wall, up: up(5) });
+        // The process slept, and the wall clock was set back meanwhile.
+        leaps(Moment { wall: T0, up: up(11) });
+    }
+
+    /// However the wall clock is set, they have five seconds.
+    #[test]
+    fn a_step_of_the_clock_takes_no_time_from_them() {
         let mut hold = Hold::new();
-        hold.time(Timestamp::MIN, T0);
-        hold.asked(T0);
-        assert_eq!(hold.time(T0, after(5)), Gait::Steady);
-        assert_eq!((hold.asked_by(), hold.overdue(after(5))), (None, Overdue::All));
-        assert_eq!(hold.time(after(5), after(11)), Gait::Leap);
-        assert_eq!((hold.asked_by(), hold.overdue(after(11))), (Some(after(5)), Overdue::Unsent));
-        hold.asked(after(11));
-        assert_eq!((hold.asked_by(), hold.overdue(after(16))), (None, Overdue::All));
+        hold.asked(up(0));
+        let step = Moment { wall: after(5).wall, up: up(1) };
+        assert_eq!(hold.time(after(1), step), Gait::Steady);
+        assert_eq!((hold.overdue(up(4)), hold.overdue(up(5))), (Overdue::Unsent, Overdue::All));
     }
 
     #[test]
@@ -141,9 +164,11 @@ mod tests {
         let mut expired = 0;
         for pass in 0..10 {
             let now = after(pass * 6);
-            hold.time(if pass == 0 { Timestamp::MIN } else { after(pass * 6 - 6) }, now);
-            expired += u32::from(hold.overdue(now) == Overdue::All);
-            hold.asked(now);
+            if pass > 0 {
+                hold.time(after(pass * 6 - 6), now);
+            }
+            expired += u32::from(hold.overdue(now.up) == Overdue::All);
+            hold.asked(now.up);
         }
         assert_eq!(expired, 5);
     }
@@ -151,10 +176,10 @@ mod tests {
     #[test]
     fn a_clock_set_back_prolongs_nothing() {
         let mut hold = Hold::new();
-        hold.asked(after(3600));
+        hold.asked(up(3600));
         hold.clock_went_back(T0);
-        assert_eq!(hold.overdue(after(5)), Overdue::All);
-        hold.time(after(3600), after(7200));
+        assert_eq!(hold.overdue(up(3605)), Overdue::All);
+        hold.time(after(3605), after(7200));
         hold.clock_went_back(T0);
         assert!(hold.asked_by().is_some_and(|at| at < T0));
     }

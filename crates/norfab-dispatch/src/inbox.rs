@@ -1,6 +1,6 @@
 //! What comes from the broker: each message to whom it concerns, replies into a row until they are stored.
 
-use norfab_model::{Broker, Clock, Context, Inbound, JobId, Json, Reply, ReplyKind, ScheduleStore, Store, Timestamp};
+use norfab_model::{Broker, Clock, Context, Inbound, JobId, Json, Moment, Reply, ReplyKind, ScheduleStore, Store};
 
 use crate::Dispatcher;
 use crate::dispatcher::Recovery;
@@ -17,10 +17,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// Sorts what came: replies wait for the pass, the rest is done with here.
-    pub(crate) fn take(&mut self, now: Timestamp, batch: Vec<Inbound>) {
+    pub(crate) fn take(&mut self, now: Moment, batch: Vec<Inbound>) {
         for inbound in batch {
             if !matches!(inbound, Inbound::Connection(_)) {
-                self.link.heard(now);
+                self.link.heard(now.up);
             }
             match inbound {
                 Inbound::Reply(reply) => self.take_reply(now, reply),
@@ -31,8 +31,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
-    fn take_reply(&mut self, now: Timestamp, reply: Reply) {
-        let reply = self.requests.context_of(now, reply);
+    fn take_reply(&mut self, now: Moment, reply: Reply) {
+        let reply = self.requests.context_of(now.up, reply);
         if confirms_named_get(&reply) {
             self.ignored += 1;
             return;
@@ -41,12 +41,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.inbox.push(reply);
     }
 
-    fn take_answer(&mut self, now: Timestamp, id: &JobId, answer: Json) {
+    fn take_answer(&mut self, now: Moment, id: &JobId, answer: Json) {
         match self.link.answered(id) {
             Answered::CameUp => self.recovery = Recovery::Needed,
             // What was asked before this question was not answered.
             Answered::IsUp => self.live.clear(),
-            Answered::NotOurs => match self.live.answered(now, id, &answer) {
+            Answered::NotOurs => match self.live.answered(now.up, id, &answer) {
                 Some(Ok(())) => {}
                 Some(Err(())) => self.stray("the broker's list of workers, which is none"),
                 None => {

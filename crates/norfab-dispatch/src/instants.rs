@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use norfab_model::{Broker, Clock, Job, Link, NextDue, ScheduleStore, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Clock, Job, Link, Moment, NextDue, ScheduleStore, Store, StoreError, Timestamp};
 
 use crate::Dispatcher;
 
@@ -50,26 +50,29 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         self.schedule_due = None;
     }
 
-    pub(crate) async fn next_wake(&mut self, now: Timestamp) -> Result<Timestamp, StoreError> {
+    /// The nearest instant at which there is work, as the wall clock will show it; a step of that clock is noticed at the
+    /// next look.
+    pub(crate) async fn next_wake(&mut self, now: Moment) -> Result<Timestamp, StoreError> {
         let due = self.due().await?;
         let up = self.link.link() == Link::Up;
         // While the link is down the instants of its work are frozen: they must not wake the loop again and again.
         let release = due.release.filter(|_| up);
         let may_send = up && self.room() > 0 && self.live.owed_since().is_none();
         let send = due.send.filter(|_| may_send);
-        let send = send.map(|at| self.send_after.map_or(at, |after| after.max(at)));
+        let send = send.map(|at| self.send_after.map_or(at, |after| now.wall_at(after).max(at)));
         let poll = due.polled.filter(|_| up).map(|at| at.saturating_add(self.config.poll_interval));
         let miss = due.miss.map(|at| at.saturating_add(Duration::from_micros(1)));
-        let expire = due.expire.filter(|_| !self.is_silent()).and_then(|at| self.hold.delays(at));
+        let expire = due.expire.filter(|_| !self.is_silent()).and_then(|at| self.hold.delays(now, at));
         let requests = self.requests.next().filter(|_| up && !self.link.is_doubted());
         let occurrence = self.schedules_wake(now).await;
-        let instants = [release, miss, due.expire_unsent, expire, send, poll, requests, occurrence];
+        let instants = [release, miss, due.expire_unsent, expire, send, poll, occurrence];
         let unasked = self.send_after.filter(|_| up && !self.fetch.is_empty());
-        let live = self.live.gives_up_at(self.config.probe_timeout).filter(|at| *at > now);
-        let link = [self.link.next(now), self.doubtful_at(), live, unasked];
-        let wake = instants.into_iter().chain(link).flatten().min().unwrap_or(Timestamp::MAX);
+        let live = self.live.gives_up_at(self.config.probe_timeout).filter(|at| *at > now.up);
+        let waits = [requests, self.link.next(now.up), self.doubtful_at(), live, unasked];
+        let waits = waits.into_iter().flatten().min().map(|at| now.wall_at(at));
+        let wake = instants.into_iter().flatten().chain(waits).min().unwrap_or(Timestamp::MAX);
         // Whatever is in a row, the loop must not turn on the spot.
-        let earliest = if self.progress { now } else { now.saturating_add(STUCK_PAUSE) };
-        Ok(if wake <= now { earliest } else { wake })
+        let earliest = if self.progress { now.wall } else { now.wall.saturating_add(STUCK_PAUSE) };
+        Ok(if wake <= now.wall { earliest } else { wake })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use norfab_model::{Connection, JobId, Link, Timestamp};
+use norfab_model::{Connection, JobId, Link, Moment, Uptime};
 
 use crate::LinkState;
 
@@ -16,7 +16,7 @@ pub(crate) struct LinkMonitor {
     /// Whether a connection was thrown away whose end has not been told yet.
     rebuilding: bool,
     /// When something last came from the broker.
-    heard_at: Timestamp,
+    heard_at: Uptime,
 }
 
 #[derive(Debug, PartialEq)]
@@ -28,13 +28,13 @@ enum State {
     /// Connected; a question must be asked.
     Ask,
     /// The question is out.
-    Asked { id: JobId, at: Timestamp },
+    Asked { id: JobId, at: Uptime },
     /// It was answered.
     Up,
     /// It was answered once, but the broker owes other answers for too long; a question must be asked.
     Doubt,
     /// The same, and the question is out.
-    Doubted { id: JobId, at: Timestamp },
+    Doubted { id: JobId, at: Uptime },
 }
 
 /// What the link wants to be done.
@@ -52,7 +52,7 @@ const SILENT: &str = "connected, but the broker does not answer: it hangs, or an
 
 impl LinkMonitor {
     pub(crate) fn new(probe_timeout: Duration) -> Self {
-        Self { state: State::Fresh, probe_timeout, silent: false, rebuilding: false, heard_at: Timestamp::MIN }
+        Self { state: State::Fresh, probe_timeout, silent: false, rebuilding: false, heard_at: Uptime::START }
     }
 
     pub(crate) fn link(&self) -> Link {
@@ -87,26 +87,18 @@ impl LinkMonitor {
         self.rebuilding = false;
     }
 
-    /// Takes a step of the clock into the past: what was to happen by the old time happens now.
-    pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
-        self.heard_at = self.heard_at.min(now);
-        if let State::Asked { at, .. } | State::Doubted { at, .. } = &mut self.state {
-            *at = now.min(*at);
-        }
-    }
-
     /// Something came from the broker.
-    pub(crate) fn heard(&mut self, now: Timestamp) {
+    pub(crate) fn heard(&mut self, now: Uptime) {
         self.heard_at = now;
     }
 
     /// Whether nothing has come since the broker owes an answer: it may hang, or be cut off.
-    pub(crate) fn is_silent(&self, owed_since: Option<Timestamp>) -> bool {
+    pub(crate) fn is_silent(&self, owed_since: Option<Uptime>) -> bool {
         self.is_doubted() || owed_since.is_some_and(|since| self.heard_at < since)
     }
 
     /// Tells when the link becomes doubtful: the broker owes an answer since `owed_since` and has said nothing for `patience`.
-    pub(crate) fn doubtful_at(&self, owed_since: Option<Timestamp>, patience: Duration) -> Option<Timestamp> {
+    pub(crate) fn doubtful_at(&self, owed_since: Option<Uptime>, patience: Duration) -> Option<Uptime> {
         let since = owed_since.filter(|_| self.state == State::Up)?;
         Some(since.max(self.heard_at).saturating_add(patience))
     }
@@ -119,19 +111,19 @@ impl LinkMonitor {
     }
 
     /// What to do now. Each question is asked once.
-    pub(crate) fn step(&mut self, now: Timestamp) -> Option<LinkStep> {
+    pub(crate) fn step(&mut self, now: Moment) -> Option<LinkStep> {
         match &self.state {
             State::Ask => {
-                let id = JobId::generate(now);
-                self.state = State::Asked { id: id.clone(), at: now };
+                let id = JobId::generate(now.wall);
+                self.state = State::Asked { id: id.clone(), at: now.up };
                 Some(LinkStep::Ask(id))
             }
             State::Doubt => {
-                let id = JobId::generate(now);
-                self.state = State::Doubted { id: id.clone(), at: now };
+                let id = JobId::generate(now.wall);
+                self.state = State::Doubted { id: id.clone(), at: now.up };
                 Some(LinkStep::Ask(id))
             }
-            State::Asked { at, .. } | State::Doubted { at, .. } if at.saturating_add(self.probe_timeout) <= now => {
+            State::Asked { at, .. } | State::Doubted { at, .. } if at.saturating_add(self.probe_timeout) <= now.up => {
                 (self.silent, self.rebuilding) = (true, true);
                 self.state = State::Down { reason: SILENT.to_owned() };
                 Some(LinkStep::Rebuild)
@@ -153,7 +145,7 @@ impl LinkMonitor {
     }
 
     /// When there is something to do without a message.
-    pub(crate) fn next(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn next(&self, now: Uptime) -> Option<Uptime> {
         match &self.state {
             State::Ask | State::Doubt => Some(now),
             State::Asked { at, .. } | State::Doubted { at, .. } => Some(at.saturating_add(self.probe_timeout)),
@@ -175,10 +167,21 @@ pub(crate) enum Answered {
 
 #[cfg(test)]
 mod tests {
+    use norfab_model::Timestamp;
+
     use super::*;
 
-    const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
+    const T0: Moment = Moment { wall: Timestamp::from_seconds(1_795_996_800), up: Uptime::START };
     const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn after(seconds: u64) -> Uptime {
+        T0.up.saturating_add(Duration::from_secs(seconds))
+    }
+
+    /// So many seconds later, while the wall clock shows no other time.
+    fn at(seconds: u64) -> Moment {
+        Moment { up: after(seconds), ..T0 }
+    }
 
     fn monitor() -> LinkMonitor {
         LinkMonitor::new(Duration::from_secs(5))
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn asks(link: &mut LinkMonitor, now: Timestamp) -> JobId {
+    fn asks(link: &mut LinkMonitor, now: Moment) -> JobId {
         match link.step(now) {
             Some(LinkStep::Ask(id)) => id,
             other => panic!("asks nothing: {other:?}"),
@@ -204,7 +207,7 @@ mod tests {
         link.connection(Connection::Connected);
         let id = asks(&mut link, T0);
         assert_eq!(link.answered(&id), Answered::CameUp);
-        link.heard(T0);
+        link.heard(T0.up);
         link
     }
 
@@ -222,7 +225,7 @@ mod tests {
         link.connection(Connection::Connected);
         let second = asks(&mut link, T0);
         assert_eq!((link.answered(&first), link.answered(&second)), (Answered::NotOurs, Answered::CameUp));
-        assert_eq!((link.link(), link.state(), link.next(T0)), (Link::Up, LinkState::Up, None));
+        assert_eq!((link.link(), link.state(), link.next(T0.up)), (Link::Up, LinkState::Up, None));
     }
 
     #[test]
@@ -230,15 +233,15 @@ mod tests {
         let mut link = monitor();
         link.connection(Connection::Connected);
         let first = asks(&mut link, T0);
-        assert_eq!(link.next(T0), Some(T0.plus_seconds(5)));
-        assert_eq!(link.step(T0.plus_seconds(4)), None);
-        assert_eq!(link.step(T0.plus_seconds(5)), Some(LinkStep::Rebuild));
+        assert_eq!(link.next(T0.up), Some(after(5)));
+        assert_eq!(link.step(at(4)), None);
+        assert_eq!(link.step(at(5)), Some(LinkStep::Rebuild));
         down(&link, "does not answer");
         // The new one is not believed until it answers.
         link.connection(Connection::Lost("thrown away".into()));
         link.connection(Connection::Connected);
         down(&link, "does not answer");
-        let second = asks(&mut link, T0.plus_seconds(6));
+        let second = asks(&mut link, at(6));
         assert_eq!((link.answered(&first), link.answered(&second)), (Answered::NotOurs, Answered::CameUp));
         link.connection(Connection::Lost("gone".into()));
         down(&link, "gone");
@@ -248,8 +251,8 @@ mod tests {
     fn what_is_wrong_after_a_silence_is_told() {
         let mut link = up();
         link.doubt();
-        asks(&mut link, T0.plus_seconds(10));
-        assert_eq!(link.step(T0.plus_seconds(15)), Some(LinkStep::Rebuild));
+        asks(&mut link, at(10));
+        assert_eq!(link.step(at(15)), Some(LinkStep::Rebuild));
         link.connection(Connection::Lost("thrown away".into()));
         down(&link, "does not answer");
         link.connection(Connection::Lost("connection refused".into()));
@@ -262,27 +265,18 @@ mod tests {
     fn a_broker_that_owes_an_answer_is_asked_whether_it_is_there() {
         let mut link = up();
         assert_eq!(link.doubtful_at(None, PATIENCE), None);
-        assert_eq!(link.doubtful_at(Some(T0.plus_seconds(1)), PATIENCE), Some(T0.plus_seconds(11)));
-        link.heard(T0.plus_seconds(4));
-        assert_eq!(link.doubtful_at(Some(T0.plus_seconds(1)), PATIENCE), Some(T0.plus_seconds(14)));
+        assert_eq!(link.doubtful_at(Some(after(1)), PATIENCE), Some(after(11)));
+        link.heard(after(4));
+        assert_eq!(link.doubtful_at(Some(after(1)), PATIENCE), Some(after(14)));
         link.doubt();
         assert_eq!((link.link(), link.is_doubted(), link.state()), (Link::Up, true, LinkState::Up));
-        let id = asks(&mut link, T0.plus_seconds(14));
+        let id = asks(&mut link, at(14));
         assert_eq!((link.answered(&id), link.is_doubted()), (Answered::IsUp, false));
 
         link.doubt();
-        asks(&mut link, T0.plus_seconds(30));
-        assert_eq!(link.step(T0.plus_seconds(35)), Some(LinkStep::Rebuild));
+        asks(&mut link, at(30));
+        assert_eq!(link.step(at(35)), Some(LinkStep::Rebuild));
         down(&link, "another client");
-    }
-
-    #[test]
-    fn a_clock_set_back_delays_no_question() {
-        let mut link = monitor();
-        link.connection(Connection::Connected);
-        asks(&mut link, T0.plus_seconds(3600));
-        link.clock_went_back(T0);
-        assert_eq!(link.step(T0.plus_seconds(5)), Some(LinkStep::Rebuild));
     }
 
     #[test]

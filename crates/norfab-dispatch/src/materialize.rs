@@ -2,8 +2,8 @@
 //! right.
 
 use norfab_model::{
-    Broker, Clock, Link, Materialize, Materialized, ScheduleError, ScheduleStore, Scope, Store, StoreError, Timestamp,
-    Zone,
+    Broker, Clock, Link, Materialize, Materialized, Moment, ScheduleError, ScheduleStore, Scope, Store, StoreError,
+    Timestamp, Zone,
 };
 
 use crate::Dispatcher;
@@ -12,36 +12,37 @@ use crate::dispatcher::Alignment;
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Looks at the schedules. What fails with them fails alone: the jobs go on, and the schedules are tried again after
     /// growing pauses.
-    pub(crate) async fn schedules(&mut self, now: Timestamp) {
-        if self.schedule_trouble.retry_at(now).is_some() {
+    pub(crate) async fn schedules(&mut self, now: Moment) {
+        if self.schedule_trouble.retry_at(now.up).is_some() {
             return;
         }
         match self.look_at_schedules(now).await {
             Ok(()) => self.schedule_trouble.worked(),
             Err(error) => {
-                self.schedule_due = None;
-                self.schedule_trouble.failed(now, &error);
+                // What failed may have been committed all the same: its jobs are found by asking.
+                self.forget_instants();
+                self.schedule_trouble.failed(now.up, &error);
             }
         }
     }
 
-    async fn look_at_schedules(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    async fn look_at_schedules(&mut self, now: Moment) -> Result<(), StoreError> {
         self.rezone().await?;
         self.realign(now).await?;
         self.materialize_due(now).await
     }
 
     /// When the schedules are to be looked at without an event.
-    pub(crate) async fn schedules_wake(&mut self, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) async fn schedules_wake(&mut self, now: Moment) -> Option<Timestamp> {
         if self.config.scope != Scope::All {
             return None;
         }
-        if let Some(at) = self.schedule_trouble.retry_at(now) {
-            return Some(at);
+        if let Some(at) = self.schedule_trouble.retry_at(now.up) {
+            return Some(now.wall_at(at));
         }
         match self.schedule_due().await {
             Ok(due) => due.filter(|_| self.link.link() == Link::Up),
-            Err(error) => Some(self.schedule_trouble.failed(now, &error)),
+            Err(error) => Some(now.wall_at(self.schedule_trouble.failed(now.up, &error))),
         }
     }
 
@@ -66,11 +67,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// Puts right the cursors that point beyond the first occurrence to come: after a start, and when the clock went back.
-    async fn realign(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    async fn realign(&mut self, now: Moment) -> Result<(), StoreError> {
         if self.cursors == Alignment::Done || self.config.scope != Scope::All {
             return Ok(());
         }
-        for realigned in self.store.schedule_realign(now).await.map_err(storage)? {
+        for realigned in self.store.schedule_realign(now.wall).await.map_err(storage)? {
             tracing::warn!(
                 schedule = %realigned.schedule,
                 "Brought a schedule's next occurrence back from {} to {}: the clock went back",
@@ -85,11 +86,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Makes jobs of the occurrences that are due. Every due schedule is looked at once; what the budget leaves over is
     /// due in the next pass, which follows at once. A guest makes none.
-    async fn materialize_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    async fn materialize_due(&mut self, now: Moment) -> Result<(), StoreError> {
         if self.config.scope != Scope::All || self.link.link() == Link::Down {
             return Ok(());
         }
-        if self.schedule_due().await?.is_none_or(|at| at > now) {
+        if self.schedule_due().await?.is_none_or(|at| at > now.wall) {
             return Ok(());
         }
         let mut budget_left = self.config.catch_up_limit;
@@ -97,7 +98,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         loop {
             let limits = self.config.limits.clone();
             let batch = self.config.schedule_batch;
-            let request = Materialize { now, limits: &limits, budget_left, batch, seen: &seen };
+            let request = Materialize { now: now.wall, limits: &limits, budget_left, batch, seen: &seen };
             let made = self.store.schedule_materialize_due(request).await.map_err(storage)?;
             budget_left = budget_left.saturating_sub(made.budget_used);
             seen.extend(made.still_due.iter().cloned());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use norfab_model::{
-    Broker, Claim, Clock, JobId, JobStatus, Link, RetryPolicy, ScheduleStore, Store, StoreError, Timestamp,
+    Broker, Claim, Clock, JobId, JobStatus, Link, Moment, RetryPolicy, ScheduleStore, Store, StoreError, Uptime,
 };
 
 use crate::Dispatcher;
@@ -22,18 +22,18 @@ const FULL_PAUSE: Duration = Duration::from_millis(100);
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Claims and sends as many NEW jobs as the window has room for.
-    pub(crate) async fn dispatch(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        if self.is_queue_full(now) {
+    pub(crate) async fn dispatch(&mut self, now: Moment) -> Result<(), StoreError> {
+        if self.is_queue_full(now.up) {
             return Ok(());
         }
-        let ready = self.due().await?.send.is_some_and(|at| at <= now);
+        let ready = self.due().await?.send.is_some_and(|at| at <= now.wall);
         let room = self.room();
         if !ready || room == 0 || self.link.link() == Link::Down || self.live.owed_since().is_some() {
             return Ok(());
         }
         let limit = u32::try_from(room).unwrap_or(u32::MAX);
-        let (scope, live) = (&self.config.scope, self.live.fresh(now));
-        let claim = Claim { now, scope, limit, live, policy: self.config.retry };
+        let (scope, live) = (&self.config.scope, self.live.fresh(now.up));
+        let claim = Claim { now: now.wall, scope, limit, live, policy: self.config.retry };
         self.claims = Claims::InDoubt;
         let claimed = self.store.job_claim(claim).await?;
         self.claims = Claims::Known;
@@ -85,30 +85,30 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// Whether the queue to the broker was full a moment ago.
-    pub(crate) fn is_queue_full(&mut self, now: Timestamp) -> bool {
-        self.send_after.take_if(|at| *at <= now || *at > now.saturating_add(FULL_PAUSE));
+    pub(crate) fn is_queue_full(&mut self, now: Uptime) -> bool {
+        self.send_after.take_if(|at| *at <= now);
         self.send_after.is_some()
     }
 
     /// Leaves the queue alone for a moment.
-    pub(crate) fn queue_was_full(&mut self, now: Timestamp) {
+    pub(crate) fn queue_was_full(&mut self, now: Uptime) {
         self.send_after = Some(now.saturating_add(FULL_PAUSE));
     }
 
     /// Makes claimed jobs NEW as before: nothing of them has left this process. What is on its way goes first.
     async fn take_back(
         &mut self,
-        now: Timestamp,
+        now: Moment,
         first: JobId,
         rest: impl Iterator<Item = JobId>,
     ) -> Result<(), StoreError> {
         let unsent: Vec<JobId> = std::iter::once(first).chain(rest).collect();
-        self.queue_was_full(now);
+        self.queue_was_full(now.up);
         unsent.iter().for_each(|job| self.requests.ended(job));
         // Should the claims not be taken back, the next pass finds them.
         self.claims = Claims::InDoubt;
         self.due = None;
-        self.store.job_unclaim(now, &unsent).await?;
+        self.store.job_unclaim(now.wall, &unsent).await?;
         self.claims = Claims::Known;
         Ok(())
     }

@@ -1,8 +1,6 @@
 //! Picking up after a start or a lost link: nothing that was under way is forgotten.
 
-use norfab_model::{
-    Broker, Clock, JobFilter, JobId, JobStatus, Link, ScheduleStore, Scope, Store, StoreError, Timestamp,
-};
+use norfab_model::{Broker, Clock, JobFilter, JobId, JobStatus, Link, Moment, ScheduleStore, Scope, Store, StoreError};
 
 use crate::Dispatcher;
 use crate::dispatcher::{Alignment, Claims, Recovery};
@@ -10,7 +8,7 @@ use crate::dispatcher::{Alignment, Claims, Recovery};
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Makes NEW again what was being sent when the process or the link ended: a worker that has it already does not run
     /// it twice. What else is in flight is asked for by the poll of this pass.
-    pub(crate) async fn recover(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn recover(&mut self, now: Moment) -> Result<(), StoreError> {
         self.recover_claims(now).await?;
         let some = match &self.recovery {
             Recovery::Of(jobs) if jobs.is_empty() => return Ok(()),
@@ -20,7 +18,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         if self.link.link() == Link::Down {
             return Ok(());
         }
-        let found = self.store.job_recover(now, some.as_ref().unwrap_or(&self.config.scope)).await?;
+        let found = self.store.job_recover(now.wall, some.as_ref().unwrap_or(&self.config.scope)).await?;
         self.due = None;
         self.recovery = Recovery::Of(Vec::new());
         if found.requeued + found.in_flight > 0 {
@@ -35,11 +33,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Brings instants of jobs back that lie further off than their full length: after a start, and when the clock went
     /// back.
-    pub(crate) async fn realign_jobs(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn realign_jobs(&mut self, now: Moment) -> Result<(), StoreError> {
         if self.instants == Alignment::Done {
             return Ok(());
         }
-        let jobs = self.store.job_realign(now).await?;
+        let jobs = self.store.job_realign(now.wall).await?;
         if jobs > 0 {
             tracing::warn!(jobs, "Brought deadlines and polls of jobs back: the clock went back");
             self.due = None;
@@ -49,7 +47,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// Makes NEW again what the database says is being sent, and is not: the claim was reported as failed.
-    async fn recover_claims(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    async fn recover_claims(&mut self, now: Moment) -> Result<(), StoreError> {
         if self.claims == Claims::Known || self.link.link() == Link::Down {
             return Ok(());
         }
@@ -65,7 +63,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
         }
         if !unsent.is_empty() {
-            let found = self.store.job_recover(now, &Scope::Jobs(unsent)).await?;
+            let found = self.store.job_recover(now.wall, &Scope::Jobs(unsent)).await?;
             self.due = None;
             tracing::info!(sent_again = found.requeued, "Picked up jobs whose claim seemed to fail");
         }

@@ -1,20 +1,20 @@
 //! Jobs whose time has come, and jobs whose time is over.
 
-use norfab_model::{Broker, Clock, Link, Overdue, ScheduleStore, Store, StoreError, Timestamp};
+use norfab_model::{Broker, Clock, Link, Moment, Overdue, ScheduleStore, Store, StoreError};
 
 use crate::Dispatcher;
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Releases delayed jobs that are due while the link is up, and marks those MISSED that may not start any more.
-    pub(crate) async fn release_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn release_due(&mut self, now: Moment) -> Result<(), StoreError> {
         let due = self.due().await?;
         let link = self.link.link();
-        let to_release = link == Link::Up && due.release.is_some_and(|at| at <= now);
-        let to_miss = due.miss.is_some_and(|at| at < now);
+        let to_release = link == Link::Up && due.release.is_some_and(|at| at <= now.wall);
+        let to_miss = due.miss.is_some_and(|at| at < now.wall);
         if !to_release && !to_miss {
             return Ok(());
         }
-        let outcome = self.store.job_release_due(now, &self.config.scope, link).await?;
+        let outcome = self.store.job_release_due(now.wall, &self.config.scope, link).await?;
         self.due = None;
         self.progress |= !outcome.released.is_empty() || !outcome.missed.is_empty();
         for job in outcome.released {
@@ -29,15 +29,15 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// Ends jobs whose deadline has passed; those in flight only when their results do not wait anywhere.
-    pub(crate) async fn expire_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn expire_due(&mut self, now: Moment) -> Result<(), StoreError> {
         let due = self.due().await?;
         // While the broker is silent it is not known whether results wait.
-        let overdue = if self.is_silent() { Overdue::Unsent } else { self.hold.overdue(now) };
+        let overdue = if self.is_silent() { Overdue::Unsent } else { self.hold.overdue(now.up) };
         let in_flight = due.expire.filter(|_| overdue == Overdue::All);
-        if due.expire_unsent.into_iter().chain(in_flight).all(|at| at > now) {
+        if due.expire_unsent.into_iter().chain(in_flight).all(|at| at > now.wall) {
             return Ok(());
         }
-        let expired = self.store.job_expire_due(now, &self.config.scope, overdue).await?;
+        let expired = self.store.job_expire_due(now.wall, &self.config.scope, overdue).await?;
         self.due = None;
         self.progress |= !expired.is_empty();
         for job in expired {

@@ -1,19 +1,19 @@
 //! Applying what the fabric said, in batches, and telling of it after the commit.
 
 use norfab_model::{
-    Broker, Clock, FollowUp, Job, JobId, JobStatus, Poll, ScheduleStore, Store, StoreError, Timestamp, Workers,
+    Broker, Clock, FollowUp, Job, JobId, JobStatus, Moment, Poll, ScheduleStore, Store, StoreError, Workers,
 };
 
 use crate::{Dispatcher, Notice};
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Applies the replies that wait, one transaction a batch. What fails stays in the inbox for the next pass.
-    pub(crate) async fn apply_replies(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn apply_replies(&mut self, now: Moment) -> Result<(), StoreError> {
         while !self.inbox.is_empty() {
-            self.stored_at = now;
+            self.stored_at = Some(now.up);
             let size = self.inbox.len().min(self.config.reply_batch);
             let replies = self.inbox[..size].to_vec();
-            let outcome = self.store.job_apply(now, self.config.retry, replies).await?;
+            let outcome = self.store.job_apply(now.wall, self.config.retry, replies).await?;
             self.inbox.drain(..size);
             self.progress = true;
             for applied in outcome.jobs {
@@ -50,7 +50,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 
     /// Does what replies ask for beside what is stored.
-    fn follow(&mut self, now: Timestamp, job: &Job, follow_ups: Vec<FollowUp>) {
+    fn follow(&mut self, now: Moment, job: &Job, follow_ups: Vec<FollowUp>) {
         let mut ready = ready(&follow_ups);
         ready.retain(|worker| !self.requests.was_fetched(&job.uuid, worker));
         if !ready.is_empty() {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use norfab_model::{
-    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Poll, Post, Reply, ReplyKind, Resend,
-    SendAgain, Timestamp, Workers,
+    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Moment, Poll, Post, Reply, ReplyKind,
+    Resend, SendAgain, Uptime, Workers,
 };
 
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
@@ -34,7 +34,7 @@ pub(crate) struct Requests {
     /// Every request in the order in which they were sent; those that were answered drop out at the front.
     sent: VecDeque<(u64, JobId)>,
     /// When something is to be done without a message.
-    timers: BTreeSet<(Timestamp, JobId)>,
+    timers: BTreeSet<(Uptime, JobId)>,
     /// The bytes of large POSTs that the broker has not answered.
     large: HashMap<JobId, usize>,
     last_number: u64,
@@ -48,28 +48,28 @@ struct Known {
     /// Requests that the broker has not answered. It answers each, and in this order.
     out: VecDeque<Out>,
     /// How often each worker has said 404 in a row, and when it last counted.
-    not_found: BTreeMap<String, (u32, Timestamp)>,
+    not_found: BTreeMap<String, (u32, Uptime)>,
     /// How many attempts to reach each worker have failed.
     failed: BTreeMap<String, u32>,
-    ask: BTreeMap<String, Timestamp>,
-    send: BTreeMap<String, Timestamp>,
+    ask: BTreeMap<String, Uptime>,
+    send: BTreeMap<String, Uptime>,
     /// How often the broker was late with the answer to a POST.
     late: u32,
-    gone_since: Option<Timestamp>,
-    elsewhere: Option<Timestamp>,
+    gone_since: Option<Uptime>,
+    elsewhere: Option<Uptime>,
     /// When to send a job again whose message did not get away.
-    unsent: Option<Timestamp>,
+    unsent: Option<Uptime>,
     /// Whether a POST left on this connection and the job has not ended since.
     posted: bool,
     /// The workers that were asked for their results before what they said was stored.
     fetched: BTreeSet<String>,
-    timer: Option<Timestamp>,
+    timer: Option<Uptime>,
 }
 
 #[derive(Debug)]
 struct Out {
     number: u64,
-    at: Timestamp,
+    at: Uptime,
     what: What,
 }
 
@@ -128,7 +128,7 @@ impl Requests {
     }
 
     /// Notes a POST that was just handed over.
-    pub(crate) fn posted(&mut self, now: Timestamp, post: &Post) {
+    pub(crate) fn posted(&mut self, now: Uptime, post: &Post) {
         let bytes = post.args.as_str().len().saturating_add(post.kwargs.as_str().len());
         if bytes >= LARGE {
             self.large.insert(post.job.clone(), bytes);
@@ -137,11 +137,11 @@ impl Requests {
     }
 
     /// Notes a GET that was just handed over.
-    pub(crate) fn asked(&mut self, now: Timestamp, poll: &Poll) {
+    pub(crate) fn asked(&mut self, now: Uptime, poll: &Poll) {
         self.note(now, &poll.job, &poll.service, What::Get(poll.target.clone()));
     }
 
-    fn note(&mut self, now: Timestamp, job: &JobId, service: &str, what: What) {
+    fn note(&mut self, now: Uptime, job: &JobId, service: &str, what: What) {
         self.last_number += 1;
         let number = self.last_number;
         self.posts_out += usize::from(matches!(what, What::Post(_)));
@@ -167,14 +167,14 @@ impl Requests {
     }
 
     /// Tries later to send a job whose message did not get away.
-    pub(crate) fn post_later(&mut self, now: Timestamp, job: &JobId) {
+    pub(crate) fn post_later(&mut self, now: Uptime, job: &JobId) {
         self.jobs.entry(job.clone()).or_default().unsent = Some(now.saturating_add(ASK_PAUSE));
         self.settle(job);
     }
 
     /// Adds to a reply what is remembered of the request that it answers, and notes what it tells. What is noted of a job
     /// that is none, or has ended, stays until [`ended`](Self::ended) says so.
-    pub(crate) fn context_of(&mut self, now: Timestamp, reply: Reply) -> Reply {
+    pub(crate) fn context_of(&mut self, now: Uptime, reply: Reply) -> Reply {
         let target = match &reply.context {
             Context::Answer { target } => Some(target),
             _ => None,
@@ -236,19 +236,22 @@ impl Requests {
     }
 
     /// Notes what the decision on a reply asks for. A result to be fetched is for the caller.
-    pub(crate) fn follow(&mut self, now: Timestamp, job: &Job, follow_up: FollowUp) {
+    pub(crate) fn follow(&mut self, now: Moment, job: &Job, follow_up: FollowUp) {
         let known = self.jobs.entry(job.uuid.clone()).or_default();
         job.service.clone_into(&mut known.service);
         match follow_up {
             FollowUp::AskAgain(worker) => {
-                known.ask.insert(worker, now.saturating_add(ASK_PAUSE));
+                known.ask.insert(worker, now.up.saturating_add(ASK_PAUSE));
             }
-            FollowUp::SendAgain { workers, at } => known.send.extend(workers.into_iter().map(|worker| (worker, at))),
+            FollowUp::SendAgain { workers, at } => {
+                let at = now.up_at(at);
+                known.send.extend(workers.into_iter().map(|worker| (worker, at)));
+            }
             FollowUp::Gone => {
-                let since = *known.gone_since.get_or_insert(now);
-                if since.saturating_add(self.patience.gone) <= now {
+                let since = *known.gone_since.get_or_insert(now.up);
+                if since.saturating_add(self.patience.gone) <= now.up {
                     known.gone_since = None;
-                    known.elsewhere = Some(now);
+                    known.elsewhere = Some(now.up);
                 }
             }
             FollowUp::Fetch(_) => {}
@@ -277,7 +280,7 @@ impl Requests {
     }
 
     /// When the oldest request left that the broker has not answered.
-    pub(crate) fn owed_since(&mut self) -> Option<Timestamp> {
+    pub(crate) fn owed_since(&mut self) -> Option<Uptime> {
         while let Some((number, job)) = self.sent.front() {
             let out = self.jobs.get(job).and_then(|known| known.out.iter().find(|out| out.number == *number));
             if let Some(out) = out {
@@ -296,7 +299,7 @@ impl Requests {
     }
 
     /// When there is something to do without a message.
-    pub(crate) fn next(&mut self) -> Option<Timestamp> {
+    pub(crate) fn next(&mut self) -> Option<Uptime> {
         let answer_time = self.answer_time();
         let late = self.owed_since().map(|at| at.saturating_add(answer_time));
         let timer = self.timers.first().map(|(at, _)| *at);
@@ -305,12 +308,12 @@ impl Requests {
 
     /// Takes out what is to be done now. What the broker has not answered in time although it is there is sent again, or,
     /// of a GET, forgotten: the next poll asks anew.
-    pub(crate) fn due(&mut self, now: Timestamp) -> Due {
+    pub(crate) fn due(&mut self, now: Uptime) -> Due {
         let mut due = Due::default();
         let answer_time = self.answer_time();
         while let Some(at) = self.owed_since().filter(|at| at.saturating_add(answer_time) <= now) {
             let Some((number, job)) = self.sent.pop_front() else { break };
-            tracing::debug!(%job, "The broker did not answer a request of {at}");
+            tracing::debug!(%job, late = ?now.since(at), "The broker did not answer a request");
             let Some(known) = self.jobs.get_mut(&job) else { continue };
             let place = known.out.iter().position(|out| out.number == number);
             let Some(out) = place.and_then(|place| known.out.remove(place)) else { continue };
@@ -337,21 +340,9 @@ impl Requests {
         due
     }
 
-    /// After a step of the clock into the past, what was to happen by the old time happens by the new one.
-    pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
-        let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
-        for known in self.jobs.values_mut() {
-            known.out.iter_mut().for_each(|out| out.at = out.at.min(now));
-            let instants = known.ask.values_mut().chain(known.send.values_mut());
-            let instants = instants.chain(&mut known.gone_since).chain(&mut known.elsewhere).chain(&mut known.unsent);
-            let instants = instants.chain(known.not_found.values_mut().map(|(_, at)| at));
-            instants.for_each(|at| *at = (*at).min(now));
-        }
-        jobs.iter().for_each(|job| self.settle(job));
-    }
-
-    /// After a leap of the clock it is not known how long a worker was really gone: that counts from the next refusal on.
-    pub(crate) fn clock_leapt(&mut self) {
+    /// Nobody looked for a while: a worker may have been there meanwhile. For how long it is gone counts from the next refusal
+    /// on.
+    pub(crate) fn leapt(&mut self) {
         let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
         for known in self.jobs.values_mut() {
             (known.gone_since, known.elsewhere) = (None, None);
@@ -393,7 +384,7 @@ impl Known {
             && !self.posted
     }
 
-    fn next(&self) -> Option<Timestamp> {
+    fn next(&self) -> Option<Uptime> {
         self.ask.values().chain(self.send.values()).chain(&self.elsewhere).chain(&self.unsent).min().copied()
     }
 
@@ -439,7 +430,7 @@ impl Known {
         Context::Unknown
     }
 
-    fn take_due(&mut self, now: Timestamp, job: &JobId, due: &mut Due) {
+    fn take_due(&mut self, now: Uptime, job: &JobId, due: &mut Due) {
         let ask = take_until(&mut self.ask, now);
         if !ask.is_empty() {
             due.ask.push(Poll { job: job.clone(), service: self.service.clone(), target: Workers::List(ask) });
@@ -459,7 +450,7 @@ impl Known {
 }
 
 /// Takes out the workers whose instant has come.
-fn take_until(instants: &mut BTreeMap<String, Timestamp>, now: Timestamp) -> Vec<String> {
+fn take_until(instants: &mut BTreeMap<String, Uptime>, now: Uptime) -> Vec<String> {
     let due: Vec<String> = instants.iter().filter(|(_, at)| **at <= now).map(|(worker, _)| worker.clone()).collect();
     instants.retain(|_, at| *at > now);
     due

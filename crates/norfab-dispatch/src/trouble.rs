@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use norfab_model::{StoreError, Timestamp};
+use norfab_model::{StoreError, Uptime};
 
 /// The memory of failures in a row.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Trouble {
     longest: Duration,
     pause: Duration,
     last: Option<String>,
-    retry_at: Option<Timestamp>,
+    retry_at: Option<Uptime>,
 }
 
 impl Trouble {
@@ -27,17 +27,12 @@ impl Trouble {
     }
 
     /// When to try again; None while all is well.
-    pub(crate) fn retry_at(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn retry_at(&self, now: Uptime) -> Option<Uptime> {
         self.retry_at.filter(|at| *at > now)
     }
 
-    /// A clock that was set back does not prolong the pause.
-    pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
-        self.retry_at = self.retry_at.map(|at| at.min(now.saturating_add(self.pause)));
-    }
-
     /// Notes a failure and tells when to try again.
-    pub(crate) fn failed(&mut self, now: Timestamp, error: &StoreError) -> Timestamp {
+    pub(crate) fn failed(&mut self, now: Uptime, error: &StoreError) -> Uptime {
         let text = describe(error);
         self.pause = (self.pause * 2).clamp(Duration::from_millis(100).min(self.longest), self.longest);
         // One outage is told once, whichever steps it makes fail.
@@ -82,7 +77,7 @@ fn describe(error: &StoreError) -> String {
 mod tests {
     use super::*;
 
-    const T0: Timestamp = Timestamp::from_seconds(0);
+    const T0: Uptime = Uptime::START;
 
     #[test]
     fn pauses_grow_to_the_longest_and_end_with_success() {
@@ -91,11 +86,8 @@ mod tests {
         let pauses: Vec<_> = (0..5).map(|_| trouble.failed(T0, &error).since(T0).as_millis()).collect();
         assert_eq!(pauses, [100, 200, 400, 700, 700]);
         assert_eq!(trouble.current(), Some("the job database failed to claim jobs: disk full"));
-        assert_eq!(trouble.retry_at(T0), Some(Timestamp::from_micros(700_000)));
-        assert_eq!(trouble.retry_at(T0.plus_seconds(1)), None);
-        trouble.clock_went_back(Timestamp::from_seconds(-3600));
-        assert_eq!(trouble.retry_at(Timestamp::from_seconds(-3600)), Some(Timestamp::from_micros(-3_599_300_000)));
-        assert_eq!(trouble.retry_at(Timestamp::from_seconds(-3599)), None);
+        assert_eq!(trouble.retry_at(T0), Some(T0.saturating_add(Duration::from_millis(700))));
+        assert_eq!(trouble.retry_at(T0.saturating_add(Duration::from_secs(1))), None);
         trouble.worked();
         assert_eq!(trouble.current(), None);
         assert_eq!(trouble.failed(T0, &error).since(T0).as_millis(), 100);

@@ -11,7 +11,7 @@ use common::{Bench, T0, accepted, accepted_by, after, echo, names, not_found, re
 use norfab_dispatch::{Config, LinkState, ManualClock};
 use norfab_model::{
     Clock, Connection, Context, Inbound, JobId, JobStatus, Json, NewJob, Post, Reply, ReplyKind, Request,
-    ScheduleStore, Scope, Store, Workers,
+    ScheduleStore, Scope, Store, Timestamp, Uptime, Workers,
 };
 
 on_both_stores!(
@@ -41,6 +41,8 @@ on_both_stores!(
     a_guest_picks_up_what_another_left,
     a_silent_broker_lets_nothing_expire,
     a_leap_of_the_clock_makes_no_worker_gone_for_long,
+    small_steps_of_the_clock_make_no_worker_gone_for_long,
+    a_step_of_the_clock_is_no_silence,
     who_may_have_it_from_an_earlier_post_does_not_fail,
     who_has_it_is_one_of_all,
     a_guest_is_realigned_when_the_clock_goes_back,
@@ -103,7 +105,7 @@ async fn any_waits_for_a_worker_or_fails<S: Store + ScheduleStore>(store: Arc<S>
     bench.silent().await;
     assert_eq!(bench.job(&scheduled).await.next_attempt_at, Some(after(1)));
     bench.set_workers(&["w3"]);
-    bench.clock.set(after(1));
+    bench.clock.advance_to(after(1));
     let post = bench.next_post().await;
     assert_eq!((post.job, post.target), (scheduled, one("w3")));
 }
@@ -117,9 +119,9 @@ async fn any_goes_elsewhere_when_its_worker_is_gone_for_long<S: Store + Schedule
     bench.set_workers(&["w2"]);
     // A leap of the clock says nothing of the worker: it goes in steps.
     for seconds in [10, 20, 30, 40] {
-        bench.clock.set(after(seconds - 5));
+        bench.clock.advance_to(after(seconds - 5));
         bench.silent().await;
-        bench.clock.set(after(seconds));
+        bench.clock.advance_to(after(seconds));
         assert_eq!(bench.next_get().await.target, list(&["w1"]));
         bench.reply(&id, refused());
         if seconds < 40 {
@@ -152,7 +154,7 @@ async fn a_scheduled_job_is_tried_again_until_somebody_is_there<S: Store + Sched
         bench.silent().await;
         let job = bench.job(&id).await;
         assert_eq!((job.posts_refused, job.next_attempt_at), (refusals, Some(after(next))));
-        bench.clock.set(after(next));
+        bench.clock.advance_to(after(next));
     }
     bench.next_post().await;
     assert_eq!(bench.job(&id).await.deadline, Some(after(17)));
@@ -173,7 +175,7 @@ async fn a_scheduled_job_is_not_tried_beyond_its_start_deadline<S: Store + Sched
     bench.silent().await;
     // The link is lost meanwhile, and back when it is too late for one of them.
     bench.link_lost().await;
-    bench.clock.set(after(3));
+    bench.clock.advance_to(after(3));
     bench.link_up().await;
     assert_eq!(bench.next_post().await.job, id);
     let failed = bench.told(&hasty, JobStatus::Failed).await;
@@ -185,9 +187,9 @@ async fn a_post_without_an_answer_is_sent_again<S: Store + ScheduleStore>(store:
     let mut bench = Bench::up(store).await;
     let id = bench.add(echo()).await;
     let first = bench.next_post().await;
-    bench.clock.set(after(9));
+    bench.clock.advance_to(after(9));
     bench.silent().await;
-    bench.clock.set(after(10));
+    bench.clock.advance_to(after(10));
     // It is there, but has not said anything of this job.
     assert_eq!(bench.next_post().await, first);
     assert_eq!(bench.job(&id).await.posts_sent, 2);
@@ -204,11 +206,11 @@ async fn a_worker_missing_from_a_list_is_tried_again<S: Store + ScheduleStore>(s
     bench.reply(&id, result());
     bench.told(&id, JobStatus::Started).await;
     bench.silent().await;
-    bench.clock.set(after(1));
+    bench.clock.advance_to(after(1));
     assert_eq!(bench.next_post().await.target, list(&["w2"]));
     bench.reply(&id, refused());
     bench.silent().await;
-    bench.clock.set(after(3));
+    bench.clock.advance_to(after(3));
     assert_eq!(bench.next_post().await.target, list(&["w2"]));
     bench.reply(&id, accepted_by(&["w2"]));
     bench.reply(&id, ReplyKind::Stored { worker: "w2".into() });
@@ -276,7 +278,7 @@ async fn a_refused_get_is_asked_again<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = started(&mut bench, 600).await;
     for seconds in [10, 20, 30] {
-        bench.clock.set(after(seconds));
+        bench.clock.advance_to(after(seconds));
         bench.next_get().await;
         bench.reply(&id, refused());
         bench.silent().await;
@@ -288,12 +290,12 @@ async fn a_refused_get_is_asked_again<S: Store + ScheduleStore>(store: Arc<S>) {
 async fn a_worker_that_does_not_know_it_is_asked_and_then_given_it<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = dispatched(&mut bench).await;
-    bench.clock.set(after(10));
+    bench.clock.advance_to(after(10));
     bench.next_get().await;
     bench.reply(&id, accepted());
     bench.reply(&id, not_found("w1"));
     bench.silent().await;
-    bench.clock.set(after(11));
+    bench.clock.advance_to(after(11));
     assert_eq!(bench.next_get().await.target, list(&["w1"]));
     bench.reply(&id, accepted());
     bench.reply(&id, not_found("w1"));
@@ -311,7 +313,7 @@ async fn a_worker_that_lost_it_fails<S: Store + ScheduleStore>(store: Arc<S>) {
     // This one may have left before the job was stored.
     bench.reply(&id, not_found("w1"));
     bench.silent().await;
-    bench.clock.set(after(1));
+    bench.clock.advance_to(after(1));
     assert_eq!(bench.next_get().await.target, list(&["w1"]));
     bench.reply(&id, accepted());
     bench.reply(&id, not_found("w1"));
@@ -331,10 +333,10 @@ async fn a_silent_broker_is_asked_and_the_connection_made_anew<S: Store + Schedu
     let mut bench = Bench::up(store).await;
     let lost = bench.add(echo()).await;
     bench.next_post().await;
-    bench.clock.set(after(10));
+    bench.clock.advance_to(after(10));
     bench.next_probe().await;
     assert_eq!(bench.control.health().borrow().link, LinkState::Up);
-    bench.clock.set(after(15));
+    bench.clock.advance_to(after(15));
     bench.rebuilt().await;
     let mut health = bench.control.health();
     let silent = |link: &LinkState| matches!(link, LinkState::Down { reason } if reason.contains("does not answer"));
@@ -349,10 +351,10 @@ async fn a_broker_that_says_anything_is_not_doubted<S: Store + ScheduleStore>(st
     let mut bench = Bench::up(store).await;
     bench.add(echo()).await;
     let first = bench.next_post().await;
-    bench.clock.set(after(5));
+    bench.clock.advance_to(after(5));
     bench.say(Inbound::Stray("something".into()));
     bench.silent().await;
-    bench.clock.set(after(10));
+    bench.clock.advance_to(after(10));
     // No question in between.
     assert_eq!(bench.next_unanswered().await, Request::Post(first));
 }
@@ -362,7 +364,7 @@ async fn a_connection_that_is_silent_from_the_start_is_made_anew<S: Store + Sche
     for seconds in [5, 10, 15] {
         bench.say(Inbound::Connection(Connection::Connected));
         bench.next_probe().await;
-        bench.clock.set(after(seconds));
+        bench.clock.advance_to(after(seconds));
         bench.rebuilt().await;
     }
     bench.link_up().await;
@@ -382,10 +384,10 @@ async fn overdue_jobs_are_asked_for_before_they_expire<S: Store + ScheduleStore>
     bench.silent().await;
     bench.reply(&done, result());
     bench.told(&done, JobStatus::Completed).await;
-    bench.clock.set(after(3604));
+    bench.clock.advance_to(after(3604));
     bench.silent().await;
     assert_eq!(bench.job(&lost).await.status, JobStatus::Started);
-    bench.clock.set(after(3605));
+    bench.clock.advance_to(after(3605));
     bench.told(&lost, JobStatus::Stale).await;
 }
 
@@ -395,28 +397,37 @@ async fn nothing_in_flight_expires_while_the_link_is_down<S: Store + ScheduleSto
     bench.link_lost().await;
     let unsent = bench.add(echo().timeout(60)).await;
     bench.settle().await;
-    bench.clock.set(after(3600));
+    bench.clock.advance_to(after(3600));
     bench.told(&unsent, JobStatus::Stale).await;
     bench.silent().await;
     assert_eq!(bench.job(&sent).await.status, JobStatus::Started);
     bench.link_up().await;
     assert_eq!(bench.next_get().await.job, sent);
-    bench.clock.set(after(3605));
+    bench.clock.advance_to(after(3605));
     bench.told(&sent, JobStatus::Stale).await;
 }
 
+/// How a clock comes to show much more than at the last look.
+type Leap = fn(&ManualClock, Timestamp);
+
+/// It was set, or it went on while nobody looked.
+const LEAPS: [Leap; 2] = [ManualClock::set, ManualClock::advance_to];
+
 async fn a_leap_of_the_clock_asks_before_it_expires<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
-    let id = started(&mut bench, 8).await;
-    bench.settle().await;
-    bench.clock.set(after(5));
-    bench.settle().await;
-    bench.clock.set(after(600));
-    assert_eq!(bench.next_get().await.job, id);
-    bench.silent().await;
-    assert_eq!(bench.job(&id).await.status, JobStatus::Started);
-    bench.clock.set(after(605));
-    bench.told(&id, JobStatus::Stale).await;
+    for leap in LEAPS {
+        let begin = bench.clock.now();
+        let id = started(&mut bench, 8).await;
+        bench.settle().await;
+        bench.clock.advance(Duration::from_secs(5));
+        bench.settle().await;
+        leap(&bench.clock, begin.plus_seconds(600));
+        assert_eq!(bench.next_get().await.job, id);
+        bench.silent().await;
+        assert_eq!(bench.job(&id).await.status, JobStatus::Started);
+        bench.clock.advance(Duration::from_secs(5));
+        bench.told(&id, JobStatus::Stale).await;
+    }
 }
 
 async fn an_overdue_claim_is_asked_for_and_not_sent<S: Store + ScheduleStore>(store: Arc<S>) {
@@ -491,14 +502,14 @@ async fn a_silent_broker_lets_nothing_expire<S: Store + ScheduleStore>(store: Ar
     let id = started(&mut bench, 22).await;
     run_for(&mut bench, 9).await;
     // From here on nothing comes any more.
-    bench.clock.set(after(10));
+    bench.clock.advance_to(after(10));
     bench.next_get().await;
-    bench.clock.set(after(14));
-    bench.clock.set(after(18));
-    bench.clock.set(after(20));
+    bench.clock.advance_to(after(14));
+    bench.clock.advance_to(after(18));
+    bench.clock.advance_to(after(20));
     while !matches!(bench.next_unanswered().await, Request::Mmi { .. }) {}
-    bench.clock.set(after(22));
-    bench.clock.set(after(25));
+    bench.clock.advance_to(after(22));
+    bench.clock.advance_to(after(25));
     bench.rebuilt().await;
     assert_eq!(bench.job(&id).await.status, JobStatus::Started);
     bench.forget_sent();
@@ -508,22 +519,100 @@ async fn a_silent_broker_lets_nothing_expire<S: Store + ScheduleStore>(store: Ar
     bench.told(&id, JobStatus::Completed).await;
 }
 
-async fn a_leap_of_the_clock_makes_no_worker_gone_for_long<S: Store + ScheduleStore>(store: Arc<S>) {
-    let mut bench = Bench::up(store).await;
+/// A job to any worker, at one that the broker does not name any more.
+async fn given_to_who_is_gone<S: Store + ScheduleStore>(bench: &mut Bench<S>) -> JobId {
+    bench.set_workers(&["w1"]);
     let id = bench.add(any()).await;
     bench.next_post().await;
     bench.reply(&id, accepted());
     bench.told(&id, JobStatus::Dispatched).await;
     bench.set_workers(&["w2"]);
-    run_for(&mut bench, 9).await;
-    bench.clock.set(after(10));
-    bench.next_get().await;
-    bench.reply(&id, refused());
-    bench.settle().await;
-    bench.clock.set(after(71));
-    bench.next_get().await;
-    bench.reply(&id, refused());
-    bench.silent().await;
+    id
+}
+
+async fn a_leap_of_the_clock_makes_no_worker_gone_for_long<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    for leap in LEAPS {
+        let id = given_to_who_is_gone(&mut bench).await;
+        run_for(&mut bench, 9).await;
+        bench.clock.advance(Duration::from_secs(1));
+        bench.next_get().await;
+        bench.reply(&id, refused());
+        bench.settle().await;
+        leap(&bench.clock, bench.clock.now().plus_seconds(61));
+        bench.next_get().await;
+        bench.reply(&id, refused());
+        bench.silent().await;
+        bench.reply(&id, result());
+        bench.told(&id, JobStatus::Completed).await;
+        // What was known of the workers is no longer asked for.
+        bench.clock.advance(Duration::from_secs(4));
+        bench.settle().await;
+    }
+}
+
+/// Steps too small for a leap: it is gone for as long as time passes.
+async fn small_steps_of_the_clock_make_no_worker_gone_for_long<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    for back in [0, 6] {
+        let id = given_to_who_is_gone(&mut bench).await;
+        let mut refused_at = None;
+        let moved = loop {
+            bench.clock.advance(Duration::from_secs(1));
+            let up = bench.clock.uptime();
+            assert!(up < Uptime::from_start(Duration::from_secs(900)), "it goes nowhere else");
+            if up.since(Uptime::START).as_secs() % 3 == 0 {
+                bench.clock.set(bench.clock.now().plus_seconds(4).saturating_sub(Duration::from_secs(back)));
+            }
+            let mut sent = bench.pump().await;
+            if matches!(sent.as_slice(), [Request::Get(_)]) {
+                refused_at.get_or_insert(up);
+                bench.reply(&id, refused());
+                sent = bench.pump().await;
+            }
+            if let [Request::Post(post)] = sent.as_slice() {
+                assert_eq!(post.target, one("w2"));
+                break up;
+            }
+            assert!(sent.is_empty(), "sent: {sent:?}");
+        };
+        let waited = moved.since(refused_at.expect("the broker refused it")).as_secs();
+        assert!((30..300).contains(&waited), "after {waited} s");
+        bench.reply(&id, accepted_by(&["w2"]));
+        bench.reply(&id, ReplyKind::Result { worker: "w2".into(), result: Json::empty_object() });
+        bench.told(&id, JobStatus::Completed).await;
+        bench.clock.advance(Duration::from_secs(4));
+        bench.settle().await;
+    }
+}
+
+/// However the clock is set, a broker has its ten seconds to answer, and no more.
+async fn a_step_of_the_clock_is_no_silence<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    for step in [after(4), after(3600), T0, T0.saturating_sub(Duration::from_secs(86_400))] {
+        let add = async |bench: &mut Bench<S>| {
+            let id = bench.add(echo().timeout(86_400)).await;
+            let Request::Post(post) = bench.next_unanswered().await else { panic!("the broker is doubted") };
+            assert_eq!(post.job, id);
+            id
+        };
+        let mut jobs = vec![add(&mut bench).await];
+        bench.clock.set(step);
+        jobs.push(add(&mut bench).await);
+        for _ in 0..3 {
+            bench.clock.advance(Duration::from_secs(3));
+            jobs.push(add(&mut bench).await);
+        }
+        bench.clock.advance(Duration::from_secs(1));
+        let id = bench.next_probe().await;
+        for job in jobs {
+            bench.reply(&job, accepted());
+            bench.reply(&job, result());
+            bench.told(&job, JobStatus::Completed).await;
+        }
+        bench.say(Inbound::Mmi { id, answer: Json::empty_array() });
+        bench.settle().await;
+    }
 }
 
 async fn who_may_have_it_from_an_earlier_post_does_not_fail<S: Store + ScheduleStore>(store: Arc<S>) {
@@ -582,7 +671,7 @@ async fn a_post_that_may_have_arrived_does_not_expire_unasked<S: Store + Schedul
     bench.settle().await;
     assert_eq!(bench.job(&id).await.status, JobStatus::New);
     bench.link_lost().await;
-    bench.clock.set(after(61));
+    bench.clock.advance_to(after(61));
     bench.told(&id, JobStatus::Dispatched).await;
     bench.set_full(false);
     bench.link_up().await;
@@ -629,7 +718,7 @@ async fn everything_unfinished_ends<S: Store + ScheduleStore>(store: Arc<S>) {
         seconds += 1;
         assert!(seconds < 300, "some job never ends");
         bench.pump().await;
-        bench.clock.set(after(seconds));
+        bench.clock.advance_to(after(seconds));
     }
     bench.silent().await;
 }

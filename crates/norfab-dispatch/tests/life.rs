@@ -66,10 +66,10 @@ async fn a_delayed_job_is_sent_at_its_time_once<S: Store + ScheduleStore>(store:
     let mut bench = Bench::up(store).await;
     let id = bench.add(echo().at(after(60))).await;
     bench.silent().await;
-    bench.clock.set(Timestamp::from_micros(after(60).as_micros() - 1));
+    bench.clock.advance_to(Timestamp::from_micros(after(60).as_micros() - 1));
     bench.silent().await;
     assert_eq!(bench.job(&id).await.status, JobStatus::Scheduled);
-    bench.clock.set(after(60));
+    bench.clock.advance_to(after(60));
     assert_eq!(bench.next_post().await.job, id);
     bench.silent().await;
 }
@@ -79,7 +79,7 @@ async fn the_deadline_starts_at_release<S: Store + ScheduleStore>(store: Arc<S>)
     let id = bench.add(echo().timeout(30).at(after(60))).await;
     bench.settle().await;
     assert_eq!(bench.job(&id).await.deadline, None);
-    bench.clock.set(after(100));
+    bench.clock.advance_to(after(100));
     bench.next_post().await;
     let job = bench.job(&id).await;
     assert_eq!((job.deadline, job.released_at), (Some(after(130)), Some(after(100))));
@@ -91,7 +91,7 @@ async fn lateness_is_judged_by_the_start_deadline_alone<S: Store + ScheduleStore
     let on_the_edge = bench.add(echo().at(after(70)).grace(30)).await;
     let late = bench.add(echo().at(after(60)).grace(30)).await;
     bench.settle().await;
-    bench.clock.set(after(100));
+    bench.clock.advance_to(after(100));
     let posted = [bench.next_post().await.job, bench.next_post().await.job];
     assert!(posted.contains(&patient) && posted.contains(&on_the_edge));
     let missed = bench.job(&late).await;
@@ -106,7 +106,7 @@ async fn nothing_is_released_while_the_link_is_down<S: Store + ScheduleStore>(st
     let hasty = bench.add(echo().at(after(60)).grace(30)).await;
     let immediate = bench.add(echo()).await;
     bench.settle().await;
-    bench.clock.set(after(91));
+    bench.clock.advance_to(after(91));
     bench.told(&hasty, JobStatus::Missed).await;
     assert_eq!(bench.job(&patient).await.status, JobStatus::Scheduled);
     assert_eq!(bench.job(&immediate).await.status, JobStatus::New);
@@ -131,21 +131,21 @@ async fn a_lost_event_costs_one_poll_interval<S: Store + ScheduleStore>(store: A
     let mut bench = Bench::up(store).await;
     let id = started(&mut bench, 600).await;
     // In small steps: a leap of the clock would have it asked for at once.
-    bench.clock.set(after(5));
+    bench.clock.advance_to(after(5));
     bench.silent().await;
-    bench.clock.set(Timestamp::from_micros(after(10).as_micros() - 1));
+    bench.clock.advance_to(Timestamp::from_micros(after(10).as_micros() - 1));
     bench.silent().await;
-    bench.clock.set(after(10));
+    bench.clock.advance_to(after(10));
     assert_eq!(bench.next_get().await.job, id);
     bench.silent().await;
-    bench.clock.set(after(20));
+    bench.clock.advance_to(after(20));
     assert_eq!(bench.next_get().await.job, id);
 }
 
 async fn an_overdue_job_ends_stale<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = started(&mut bench, 5).await;
-    bench.clock.set(after(5));
+    bench.clock.advance_to(after(5));
     let job = bench.told(&id, JobStatus::Stale).await;
     assert!(job.errors[0].contains("5 s after the release"), "{:?}", job.errors);
     bench.reply(&id, result());
@@ -260,9 +260,9 @@ async fn cancelled_in_time_is_never_sent<S: Store + ScheduleStore>(store: Arc<S>
     bench.store.job_cancel(T0, &id).await.expect("cancelled");
     bench.store.job_reschedule(T0, &moved, after(120)).await.expect("moved");
     bench.control.wake();
-    bench.clock.set(after(60));
+    bench.clock.advance_to(after(60));
     bench.silent().await;
-    bench.clock.set(after(120));
+    bench.clock.advance_to(after(120));
     assert_eq!(bench.next_post().await.job, moved);
     bench.silent().await;
     assert_eq!(bench.job(&id).await.status, JobStatus::Cancelled);
@@ -377,10 +377,10 @@ async fn complete_next<S: Store + ScheduleStore>(bench: &mut Bench<S>) -> Job {
 async fn each_occurrence_is_a_job_of_its_own<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::up(store).await;
     let id = every(&bench, 60).await;
-    bench.clock.set(Timestamp::from_micros(after(60).as_micros() - 1));
+    bench.clock.advance_to(Timestamp::from_micros(after(60).as_micros() - 1));
     bench.silent().await;
     for minute in 1..=3 {
-        bench.clock.set(after(60 * minute));
+        bench.clock.advance_to(after(60 * minute));
         let job = complete_next(&mut bench).await;
         assert_eq!((job.scheduled_for, job.schedule_id), (Some(after(60 * minute)), Some(id.clone())));
         assert_eq!(job.uuid, JobId::of_occurrence(&id, after(60 * minute)));
@@ -395,7 +395,7 @@ async fn an_outage_is_decided_once_when_the_link_is_up<S: Store + ScheduleStore>
     let id = every(&bench, 60).await;
     bench.settle().await;
     bench.link_lost().await;
-    bench.clock.set(after(330));
+    bench.clock.advance_to(after(330));
     bench.silent().await;
     assert_eq!(schedule(&bench, &id).await.counters.total_runs, 0);
     bench.link_up().await;
@@ -412,7 +412,7 @@ async fn a_guest_makes_no_occurrences<S: Store + ScheduleStore>(store: Arc<S>) {
     let mut bench = Bench::start(store, ManualClock::at(T0), config);
     bench.link_up().await;
     let id = every(&bench, 60).await;
-    bench.clock.set(after(600));
+    bench.clock.advance_to(after(600));
     bench.silent().await;
     assert_eq!(schedule(&bench, &id).await.next.map(|next| next.occurrence), Some(after(60)));
 }
@@ -427,15 +427,15 @@ async fn a_clock_that_was_ahead_causes_neither_doubles_nor_silence<S: Store + Sc
     bench.clock.set(after(90));
     bench.silent().await;
     for minute in 2..=4 {
-        bench.clock.set(after(60 * minute));
+        bench.clock.advance_to(after(60 * minute));
         assert_eq!(complete_next(&mut bench).await.scheduled_for, Some(after(60 * minute)));
     }
     // When that time truly comes, it does not run again.
-    bench.clock.set(after(7140));
+    bench.clock.advance_to(after(7140));
     assert_eq!(complete_next(&mut bench).await.scheduled_for, Some(after(7140)));
-    bench.clock.set(after(7200));
+    bench.clock.advance_to(after(7200));
     bench.silent().await;
-    bench.clock.set(after(7260));
+    bench.clock.advance_to(after(7260));
     assert_eq!(complete_next(&mut bench).await.scheduled_for, Some(after(7260)));
 }
 
@@ -443,18 +443,18 @@ async fn an_unfinished_job_skips_and_its_end_frees<S: Store + ScheduleStore>(sto
     let mut bench = Bench::up(store).await;
     let id = every(&bench, 60).await;
     bench.settle().await;
-    bench.clock.set(after(60));
+    bench.clock.advance_to(after(60));
     let running = bench.next_post().await.job;
     bench.reply(&running, stored());
     bench.told(&running, JobStatus::Started).await;
-    bench.clock.set(after(120));
+    bench.clock.advance_to(after(120));
     // It is asked for, as nothing was heard of it; nothing is sent.
     assert_eq!(bench.next_get().await.job, running);
     bench.silent().await;
     assert_eq!(schedule(&bench, &id).await.counters.overlap_skips, 1);
     bench.reply(&running, result());
     bench.told(&running, JobStatus::Completed).await;
-    bench.clock.set(after(180));
+    bench.clock.advance_to(after(180));
     assert_eq!(bench.next_post().await.job, JobId::of_occurrence(&id, after(180)));
 }
 
@@ -464,7 +464,7 @@ async fn what_is_forbidden_by_now_is_switched_off<S: Store + ScheduleStore>(stor
     let mut bench = Bench::start(store, ManualClock::at(T0), config);
     bench.link_up().await;
     let id = every(&bench, 60).await;
-    bench.clock.set(after(60));
+    bench.clock.advance_to(after(60));
     bench.silent().await;
     let schedule = schedule(&bench, &id).await;
     assert_eq!(schedule.state, ScheduleState::Disabled);

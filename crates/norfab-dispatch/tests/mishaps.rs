@@ -68,9 +68,9 @@ async fn jobs_far_ahead_run_at_their_time_and_no_earlier() {
     let jobs = [bench.add(echo().at(month)).await, bench.add(echo().at(years)).await];
     for (id, time) in jobs.iter().zip([month, years]) {
         bench.settle().await;
-        bench.clock.set(Timestamp::from_micros(time.as_micros() - 1));
+        bench.clock.advance_to(Timestamp::from_micros(time.as_micros() - 1));
         bench.silent().await;
-        bench.clock.set(time);
+        bench.clock.advance_to(time);
         assert_eq!(&bench.next_post().await.job, id);
         bench.reply(id, result());
         assert_eq!(bench.told(id, JobStatus::Completed).await.released_at, Some(time));
@@ -104,7 +104,7 @@ async fn an_orderly_stop_keeps_nothing_claimed_and_the_restart_goes_on() {
     let mut bench = Bench::up(patient(&folder).await).await;
     let id = every(&bench, 60).await;
     bench.settle().await;
-    bench.clock.set(after(60));
+    bench.clock.advance_to(after(60));
     let running = bench.next_post().await.job;
     bench.reply(&running, stored());
     bench.told(&running, JobStatus::Started).await;
@@ -125,7 +125,7 @@ async fn an_orderly_stop_keeps_nothing_claimed_and_the_restart_goes_on() {
         bench.reply(job, result());
         bench.told(job, JobStatus::Completed).await;
     }
-    bench.clock.set(after(120));
+    bench.clock.advance_to(after(120));
     assert_eq!(bench.next_post().await.job, JobId::of_occurrence(&id, after(120)));
     assert_eq!(counters(&bench, &id).await, ScheduleCounters { total_runs: 2, ..ScheduleCounters::default() });
 }
@@ -141,12 +141,12 @@ async fn a_missed_occurrence_is_never_sent() {
     bench.control.wake();
     bench.settle().await;
     bench.link_lost().await;
-    bench.clock.set(after(66));
+    bench.clock.advance_to(after(66));
     bench.link_up().await;
     let missed = JobId::of_occurrence(&id, after(60));
     assert_eq!(bench.told(&missed, JobStatus::Missed).await.posts_sent, 0);
     bench.silent().await;
-    bench.clock.set(after(120));
+    bench.clock.advance_to(after(120));
     assert_eq!(bench.next_post().await.job, JobId::of_occurrence(&id, after(120)));
     let expected = ScheduleCounters { total_runs: 1, missed_runs: 1, ..ScheduleCounters::default() };
     assert_eq!(counters(&bench, &id).await, expected);
@@ -163,13 +163,13 @@ async fn a_locked_database_is_told_and_caught_up_with() {
     bench.settle().await;
     let mut other = other_program(&file(&folder)).await;
     let lock = other.begin_with("BEGIN IMMEDIATE").await.expect("the lock");
-    bench.clock.set(after(60));
+    bench.clock.advance_to(after(60));
     told(&bench, Some("locked")).await;
-    bench.clock.set(after(90));
+    bench.clock.advance_to(after(90));
     bench.silent().await;
     assert_eq!(bench.job(&delayed).await.status, JobStatus::Scheduled);
     lock.rollback().await.expect("gives way");
-    bench.clock.set(after(190));
+    bench.clock.advance_to(after(190));
     let sent = [bench.next_post().await.job, bench.next_post().await.job];
     assert!(sent.contains(&delayed) && sent.contains(&JobId::of_occurrence(&id, after(180))), "{sent:?}");
     told(&bench, None).await;
@@ -189,7 +189,7 @@ async fn a_database_that_hangs_is_told_and_waited_for() {
     bench.settle().await;
     let mut other = other_program(&file(&folder)).await;
     let lock = other.begin_with("BEGIN IMMEDIATE").await.expect("the lock");
-    bench.clock.set(after(60));
+    bench.clock.advance_to(after(60));
     told(&bench, Some("has not answered for 20ms")).await;
     lock.rollback().await.expect("gives way");
     assert_eq!(bench.next_post().await.job, JobId::of_occurrence(&id, after(60)));
@@ -228,10 +228,10 @@ mod disk {
         let delayed = bench.add(echo().at(after(60))).await;
         bench.settle().await;
         limit_files("0");
-        bench.clock.set(after(60));
+        bench.clock.advance_to(after(60));
         told(&bench, Some("the job database failed to")).await;
         for second in [61, 65, 80] {
-            bench.clock.set(after(second));
+            bench.clock.advance_to(after(second));
             bench.silent().await;
         }
         let refused = Limits::default().check_job(T0, echo()).expect("valid");

@@ -74,9 +74,9 @@ async fn check<S: Store + ScheduleStore>(
 ) {
     let (mut bench, key) = bench(store, start, zone, trigger).await;
     for instant in instants.iter().copied().map(at) {
-        bench.clock.set(instant.saturating_sub(Duration::from_micros(1)));
+        bench.clock.advance_to(instant.saturating_sub(Duration::from_micros(1)));
         bench.silent().await;
-        bench.clock.set(instant);
+        bench.clock.advance_to(instant);
         runs(&mut bench, &key, instant).await;
         bench.silent().await;
     }
@@ -141,7 +141,7 @@ async fn a_link_that_was_down_over_a_clock_change<S: Store + ScheduleStore>(stor
     let (mut bench, key) = bench(store, "2025-03-28T12:00:00Z", "Europe/Berlin", daily("02:30")).await;
     bench.settle().await;
     bench.link_lost().await;
-    bench.clock.set(at("2025-03-30T01:00:00Z"));
+    bench.clock.advance_to(at("2025-03-30T01:00:00Z"));
     bench.silent().await;
     bench.link_up().await;
     runs(&mut bench, &key, at("2025-03-30T01:00:00Z")).await;
@@ -176,10 +176,10 @@ async fn a_start_with_other_zone_data_runs_no_wall_clock_time_twice() {
     let mut bench = Bench::start(store, ManualClock::at(at("2027-07-02T00:30:00Z")), Config::default());
     bench.link_up().await;
     for passed in ["2027-07-02T01:00:00Z", "2027-07-03T00:00:00Z", "2027-07-03T00:59:59.999999Z"] {
-        bench.clock.set(at(passed));
+        bench.clock.advance_to(at(passed));
         bench.silent().await;
     }
-    bench.clock.set(at("2027-07-03T01:00:00Z"));
+    bench.clock.advance_to(at("2027-07-03T01:00:00Z"));
     runs(&mut bench, &key, at("2027-07-03T01:00:00Z")).await;
     bench.silent().await;
 }
@@ -197,13 +197,13 @@ async fn what_a_program_with_other_zone_data_writes_is_put_right_at_once() {
         "UPDATE job_schedules SET zone_data = '2020a', zone_offset = 3600, next_run_at = {next:.1}, next_due_at = {next:.1}"
     );
     edit(folder.path(), &older).await;
-    bench.clock.set(at("2027-07-01T12:01:00Z"));
+    bench.clock.advance_to(at("2027-07-01T12:01:00Z"));
     bench.silent().await;
-    bench.clock.set(at("2027-07-02T00:59:59.999999Z"));
+    bench.clock.advance_to(at("2027-07-02T00:59:59.999999Z"));
     bench.silent().await;
-    bench.clock.set(at("2027-07-02T01:00:00Z"));
+    bench.clock.advance_to(at("2027-07-02T01:00:00Z"));
     runs(&mut bench, &key, at("2027-07-02T01:00:00Z")).await;
-    bench.clock.set(at("2027-07-02T02:00:00Z"));
+    bench.clock.advance_to(at("2027-07-02T02:00:00Z"));
     bench.silent().await;
     bench.stop().await;
 }
@@ -224,12 +224,12 @@ async fn a_start_with_other_zone_data_runs_none_of_an_hour_twice() {
     let mut bench = Bench::start(store, ManualClock::at(at("2027-07-02T05:00:00Z")), Config::default());
     bench.link_up().await;
     for passed in ["2027-07-02T07:00:00Z", "2027-07-02T07:30:00Z", "2027-07-03T06:59:59.999999Z"] {
-        bench.clock.set(at(passed));
+        bench.clock.advance_to(at(passed));
         bench.silent().await;
     }
     for minute in [0, 5] {
         let due = at("2027-07-03T07:00:00Z").plus_seconds(minute * 60);
-        bench.clock.set(due);
+        bench.clock.advance_to(due);
         runs(&mut bench, &key, due).await;
     }
     bench.stop().await;
@@ -250,7 +250,7 @@ async fn a_bad_expression_and_a_zone_that_is_gone_stop_their_schedule_alone() {
         let store = first.stop().await;
         let (mut bench, good) = bench(store, "2027-07-01T12:00:30Z", "Europe/Berlin", cron("* * * * *")).await;
         edit(folder.path(), &format!("UPDATE job_schedules SET {bad} WHERE rowid = 1")).await;
-        bench.clock.set(at("2027-07-01T12:01:00Z"));
+        bench.clock.advance_to(at("2027-07-01T12:01:00Z"));
         runs(&mut bench, &good, at("2027-07-01T12:01:00Z")).await;
         bench.silent().await;
         let (state, reason) = match bench.store.schedule_find(&broken).await {

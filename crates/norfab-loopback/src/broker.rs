@@ -1,6 +1,6 @@
 //! The broker: which workers a message is for, and what it answers itself. Pure; chance comes from outside.
 
-use norfab_model::{Timestamp, Workers};
+use norfab_model::{Uptime, Workers};
 use norfab_nfp::{BROKER_SERVICE, Command, Envelope, Frames, Header, INVENTORY_SERVICE, Status, parse_target};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(crate) struct Registration {
 #[derive(Debug)]
 pub(crate) struct Broker {
     endpoint: String,
-    started: Timestamp,
+    started: Uptime,
     workers: Vec<Registration>,
     received: u64,
 }
@@ -45,7 +45,7 @@ struct Request {
 }
 
 impl Broker {
-    pub(crate) fn new(endpoint: String, started: Timestamp, workers: Vec<Registration>) -> Self {
+    pub(crate) fn new(endpoint: String, started: Uptime, workers: Vec<Registration>) -> Self {
         Self { endpoint, started, workers, received: 0 }
     }
 
@@ -53,7 +53,7 @@ impl Broker {
     /// are no message of a client.
     pub(crate) fn decide(
         &mut self,
-        now: Timestamp,
+        now: Uptime,
         envelope: Envelope,
         choose: &mut impl FnMut(usize) -> usize,
     ) -> Vec<Decision> {
@@ -143,7 +143,7 @@ impl Broker {
     }
 
     /// A question to the broker itself, whatever the command. The answer goes out twice.
-    fn question(&self, now: Timestamp, request: &Request) -> Vec<Decision> {
+    fn question(&self, now: Uptime, request: &Request) -> Vec<Decision> {
         let Ok(question) = serde_json::from_slice::<Question>(&request.payload) else { return Vec::new() };
         let answer = if request.service == BROKER_SERVICE {
             self.answer(now, &question)
@@ -159,7 +159,7 @@ impl Broker {
             .into()
     }
 
-    fn answer(&self, now: Timestamp, question: &Question) -> Option<Value> {
+    fn answer(&self, now: Uptime, question: &Question) -> Option<Value> {
         let task = question.task.as_str()?;
         match task {
             "show_workers" => Some(self.show_workers(now, &question.kwargs)),
@@ -181,7 +181,7 @@ impl Broker {
     }
 
     /// Every worker is alive as long as the fabric is. Without a match there is one entry of empty texts.
-    fn show_workers(&self, now: Timestamp, kwargs: &Value) -> Value {
+    fn show_workers(&self, now: Uptime, kwargs: &Value) -> Value {
         let wanted = |key: &str| kwargs.get(key).and_then(Value::as_str);
         let service = wanted("service").filter(|service| *service != EVERY_SERVICE);
         let is_shown = |worker: &&Registration| {

@@ -39,7 +39,7 @@ impl Loopback {
         let port = endpoint.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(port);
 
         let registrations = workers.iter().map(|name| Registration { name: name.clone(), service: service.clone() });
-        let broker = Broker::new(endpoint.clone(), clock.now(), registrations.collect());
+        let broker = Broker::new(endpoint.clone(), clock.uptime(), registrations.collect());
         let staff = workers.iter().map(|name| Worker::new(name, &service, concurrency)).collect();
         let records = Records::default();
         let (stop, stopped) = oneshot::channel();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use norfab_model::{Clock, Json, Timestamp};
+use norfab_model::{Clock, Json, Timestamp, Uptime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -36,15 +36,15 @@ struct Gone;
 impl<C: Clock> Runner<C> {
     /// Runs the job to its end, or until the fabric has ended.
     pub(crate) async fn run(mut self) {
-        let started = self.clock.now();
+        let begun = self.clock.moment();
         let outcome = match Task::of(&self.run.call) {
             Ok(task) => self.carry_out(task).await,
             Err(raised) => Ok(Err(raised)),
         };
         let Ok(outcome) = outcome else { return };
-        let outcome = outcome.unwrap_or_else(|raised| Outcome::Raised { raised, timed_out: self.timed_out(started) });
+        let outcome = outcome.unwrap_or_else(|raised| Outcome::Raised { raised, timed_out: self.timed_out(begun.up) });
         // When nobody listens any more, nobody misses it.
-        let _ = self.tell(News::Ended { started, outcome }).await;
+        let _ = self.tell(News::Ended { started: begun.wall, outcome }).await;
     }
 
     async fn carry_out(&mut self, task: Task) -> Result<Result<Outcome, Raised>, Gone> {
@@ -90,7 +90,7 @@ impl<C: Clock> Runner<C> {
             metadata: Empty {},
         };
         self.tell(News::Asks(question.clone())).await?;
-        let end = self.clock.now().plus_seconds(timeout);
+        let end = self.clock.uptime().saturating_add(Duration::from_secs(timeout.into()));
         let clock = self.clock.clone();
         let answer = tokio::select! {
             answer = self.answer_to(&question.id) => answer.map(Some)?,
@@ -127,12 +127,12 @@ impl<C: Clock> Runner<C> {
     }
 
     async fn rest(&self, duration: Duration) {
-        reach(&self.clock, self.clock.now().saturating_add(duration)).await;
+        reach(&self.clock, self.clock.uptime().saturating_add(duration)).await;
     }
 
-    fn timed_out(&self, started: Timestamp) -> TimedOut {
+    fn timed_out(&self, begun: Uptime) -> TimedOut {
         let seconds = self.run.call.timeout.as_f64();
-        let is_over = seconds.is_some_and(|seconds| self.clock.now().since(started).as_secs_f64() > seconds);
+        let is_over = seconds.is_some_and(|seconds| self.clock.uptime().since(begun).as_secs_f64() > seconds);
         if is_over { TimedOut::Yes } else { TimedOut::No }
     }
 
@@ -142,10 +142,10 @@ impl<C: Clock> Runner<C> {
     }
 }
 
-/// Returns when the clock has reached an instant.
-async fn reach(clock: &impl Clock, at: Timestamp) {
-    while clock.now() < at {
-        clock.sleep_until(at).await;
+/// Returns when so much time has passed.
+async fn reach(clock: &impl Clock, until: Uptime) {
+    while clock.uptime() < until {
+        clock.sleep_until(Timestamp::MAX, until).await;
     }
 }
 

@@ -121,7 +121,7 @@ impl<C: Clock> Fabric<C> {
             uuid: text(uuid),
             bytes: [&envelope.command, service, target, uuid, payload].map(Vec::len).iter().sum(),
         });
-        for decision in self.broker.decide(now, envelope, &mut by_chance) {
+        for decision in self.broker.decide(self.clock.uptime(), envelope, &mut by_chance) {
             match decision {
                 Decision::Answer(frames) => self.send(Outgoing { client: client.clone(), frames }).await,
                 Decision::Deliver { worker, command, uuid, payload } => {

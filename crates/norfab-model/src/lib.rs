@@ -1,6 +1,6 @@
 //! Jobs and schedules of a NorFab client as plain data, and the rules they live by as pure functions.
 //!
-//! The rooms, in reading order: [`Timestamp`] and the ids; [`JobStatus`] with the table of transitions; [`NewJob`],
+//! The rooms, in reading order: [`Timestamp`], [`Uptime`] and the ids; [`JobStatus`] with the table of transitions; [`NewJob`],
 //! what a caller asks for, [`Limits`], what it may ask for, and [`Job`], what is kept; [`decide`] and [`expire`],
 //! what a reply or a deadline changes, [`RetryPolicy`] and [`place`](fn@place), when and where a job is sent again. Then
 //! schedules: [`Trigger`] and [`Zone`]; [`NewSchedule`] and [`Schedule`] with its states, policies and calls;
@@ -30,6 +30,7 @@ mod status;
 mod text;
 mod timestamp;
 mod trigger;
+mod uptime;
 mod validate;
 mod word;
 mod workers;
@@ -69,6 +70,7 @@ pub use timestamp::{Timestamp, TimestampError};
 pub use trigger::{
     Cadence, Calendar, Cron, Interval, Moved, Occurrences, TimeOfDay, Trigger, TriggerError, UnevenStep, Weekdays,
 };
+pub use uptime::{Moment, Uptime};
 pub use validate::{Limits, ValidationError};
 pub use word::UnknownWord;
 pub use workers::{Workers, WorkersError};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     FabricEvent, FollowUp, InputRequest, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus,
-    Json, LiveWorkers, Reply, Results, RetryPolicy, Timestamp, ValidJob, Workers,
+    Json, LiveWorkers, Moment, Reply, Results, RetryPolicy, Timestamp, Uptime, ValidJob, Workers,
 };
 
 /// Which jobs an owner of the database serves.
@@ -513,14 +513,23 @@ pub trait Broker: Send + 'static {
     fn close(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// What time it is.
+/// What time it is, and how much of it passes.
 pub trait Clock: Clone + Send + Sync + 'static {
-    /// Now, by the wall clock.
+    /// Now, by the wall clock: for instants that somebody named, or that are stored.
     fn now(&self) -> Timestamp;
 
-    /// Returns when the wall clock has reached `at`, or earlier: the caller looks at the clock again. Never later than
-    /// 60 s after the call, so that a step of the clock delays nothing by more.
-    fn sleep_until(&self, at: Timestamp) -> impl Future<Output = ()> + Send;
+    /// Now, by a clock that never goes back and that nobody sets: for how long something takes.
+    fn uptime(&self) -> Uptime;
+
+    /// Returns when the wall clock has reached `at` or the other one `until`, whichever comes first, or earlier: the caller
+    /// looks at the clock again. Never later than 60 s after the call, so that a step of the wall clock delays nothing by
+    /// more.
+    fn sleep_until(&self, at: Timestamp, until: Uptime) -> impl Future<Output = ()> + Send;
+
+    /// Both times of now.
+    fn moment(&self) -> Moment {
+        Moment { wall: self.now(), up: self.uptime() }
+    }
 }
 
 /// An event as a store keeps it, of a worker's.

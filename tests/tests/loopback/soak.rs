@@ -78,7 +78,7 @@ impl Soak {
             looks.push(Look::at(owner, ground));
             if SystemClock.now() >= restart_at {
                 ground.fabric.stop_broker().await;
-                SystemClock.sleep_until(SystemClock.now().saturating_add(AWAY)).await;
+                tokio::time::sleep(AWAY).await;
                 ground.fabric.start_broker().await.expect("the port is free");
                 restart_at = SystemClock.now().saturating_add(self.restart_every);
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use norfab_client::{
     Client, ClientError, Clock, Job, JobDetail, JobStatus, LinkState, NewJob, Role, ScheduleDetail, Security,
-    SystemClock, Timestamp, Update, Workers,
+    SystemClock, Timestamp, Update, Uptime, Workers,
 };
 use norfab_loopback::{Loopback, LoopbackConfig};
 use serde_json::json;
@@ -125,7 +125,7 @@ impl Life {
 #[derive(Debug)]
 struct Show<'a> {
     out: &'a Output,
-    began: Timestamp,
+    began: Uptime,
     countdown: Option<Countdown>,
     /// Until when to count down in lines, where nothing can be drawn.
     due: Option<Timestamp>,
@@ -133,7 +133,7 @@ struct Show<'a> {
 
 impl<'a> Show<'a> {
     fn new(out: &'a Output) -> Self {
-        Self { out, began: SystemClock.now(), countdown: None, due: None }
+        Self { out, began: SystemClock.uptime(), countdown: None, due: None }
     }
 
     /// Adds both jobs and tells their lives; gives them as they ended, or the signal that broke it off.
@@ -171,7 +171,7 @@ impl<'a> Show<'a> {
                 update = immediate.next() => self.update(immediate, update?)?,
                 signal = signals.next() => return Ok(Some(signal)),
                 () = self.tick() => self.count_down()?,
-                () = tokio::time::sleep(limit.since(SystemClock.now())) => {
+                () = tokio::time::sleep(limit.since(SystemClock.uptime())) => {
                     return Err(Failure::Demo(format!("the jobs did not end within {} s", LONGEST.as_secs())));
                 }
             }
@@ -237,7 +237,7 @@ impl<'a> Show<'a> {
     }
 
     fn say(&self, name: &str, what: &str) -> Result<(), Failure> {
-        let at = elapsed(SystemClock.now().since(self.began));
+        let at = elapsed(SystemClock.uptime().since(self.began));
         let name = Tint::Quiet.on(Stream::Stdout, format!("{name:9}"));
         self.out.print(&format!("{at:>10}  {name}  {what}"))
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use norfab_client::{
     Client, ClientError, Clock, Dispatching, HolderKind, Job, JobEvent, JobStatus, LinkState, SystemClock, Timestamp,
-    Update, dispatching,
+    Update, Uptime, dispatching,
 };
 
 use super::questions::{Handle, Questions};
@@ -29,7 +29,7 @@ pub(crate) enum Ending {
 pub(crate) struct Follower<'a> {
     out: &'a Output,
     questions: Questions,
-    began: Timestamp,
+    began: Uptime,
     countdown: Option<Countdown>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Follower<'a> {
     /// Follows from now on, with these answers to what the job may ask.
     #[must_use]
     pub(crate) fn new(out: &'a Output, questions: Questions) -> Self {
-        Self { out, questions, began: SystemClock.now(), countdown: None }
+        Self { out, questions, began: SystemClock.uptime(), countdown: None }
     }
 
     /// Waits until the job has ended, or there is a reason not to wait any longer.
@@ -55,14 +55,14 @@ impl<'a> Follower<'a> {
         let mut last = handle.job().await?;
         let watch = client.job(handle.id()).await?;
         let mut link = Link::default();
-        let mut unsent_since = SystemClock.now();
+        let mut unsent_since = SystemClock.uptime();
         let ending = loop {
             let stuck = stuck(&last, unsent_since, patience);
             tokio::select! {
                 update = handle.next_update() => match update? {
                     Some(Update::Status(job)) => {
                         if job.status == JobStatus::New {
-                            unsent_since = SystemClock.now();
+                            unsent_since = SystemClock.uptime();
                         }
                         last = *job;
                         self.status(&last);
@@ -82,7 +82,7 @@ impl<'a> Follower<'a> {
                 reason = watch.overdue() => break Ending::Unreachable(reason?),
                 signal = signals.next() => break Ending::Stopped(signal),
                 () = stuck => {
-                    unsent_since = Timestamp::MAX;
+                    unsent_since = Uptime::MAX;
                     self.tell_who_holds(database);
                 }
                 news = link.next(client) => self.tell(&news),
@@ -116,7 +116,7 @@ impl<'a> Follower<'a> {
     }
 
     fn tell(&self, what: &str) {
-        self.out.progress(&format!("{:>10}  {what}", elapsed(SystemClock.now().since(self.began))));
+        self.out.progress(&format!("{:>10}  {what}", elapsed(SystemClock.uptime().since(self.began))));
     }
 
     /// A job that is not sent for a while, though there is somebody to send it.
@@ -205,12 +205,12 @@ async fn explain(ending: Ending, last: &Job, client: &Client) -> Ending {
 }
 
 /// Returns when a job has been NEW for too long.
-async fn stuck(job: &Job, since: Timestamp, patience: Duration) {
-    if job.status != JobStatus::New || since == Timestamp::MAX {
+async fn stuck(job: &Job, since: Uptime, patience: Duration) {
+    if job.status != JobStatus::New || since == Uptime::MAX {
         return std::future::pending().await;
     }
     let until = since.saturating_add(patience);
-    tokio::time::sleep(until.since(SystemClock.now())).await;
+    tokio::time::sleep(until.since(SystemClock.uptime())).await;
 }
 
 async fn tick(countdown: Option<&Countdown>) {

@@ -1,17 +1,24 @@
 //! What answers belong to, what is late, and what is asked or sent again.
 
-use norfab_model::{Json, Limits, NewJob};
+use norfab_model::{Json, Limits, NewJob, Timestamp};
 
 use super::*;
 
-const T0: Timestamp = Timestamp::from_seconds(1_795_996_800);
+const T0: Uptime = Uptime::START;
+
+const WALL: Timestamp = Timestamp::from_seconds(1_795_996_800);
 
 fn requests() -> Requests {
     Requests::new(Patience { answer: Duration::from_secs(10), gone: Duration::from_secs(30) })
 }
 
-fn after(seconds: u32) -> Timestamp {
-    T0.plus_seconds(seconds)
+fn after(seconds: u32) -> Uptime {
+    T0.saturating_add(Duration::from_secs(seconds.into()))
+}
+
+/// So many seconds later, the wall clock never having been set.
+fn at(seconds: u32) -> Moment {
+    Moment { wall: WALL.plus_seconds(seconds), up: after(seconds) }
 }
 
 fn id() -> JobId {
@@ -20,7 +27,7 @@ fn id() -> JobId {
 
 fn job() -> Job {
     let new = NewJob { id: Some(id()), ..NewJob::new("dummy", "echo") };
-    Limits::default().check_job(T0, new).expect("valid").row(T0)
+    Limits::default().check_job(WALL, new).expect("valid").row(WALL)
 }
 
 fn list(names: &[&str]) -> Workers {
@@ -50,7 +57,7 @@ fn check(requests: &mut Requests, kind: ReplyKind, context: Context) {
 }
 
 #[track_caller]
-fn check_at(requests: &mut Requests, now: Timestamp, kind: ReplyKind, context: Context) {
+fn check_at(requests: &mut Requests, now: Uptime, kind: ReplyKind, context: Context) {
     assert_eq!(requests.context_of(now, Reply::new(id(), kind)).context, context);
 }
 
@@ -210,14 +217,14 @@ fn a_worker_that_does_not_know_the_job_is_asked_and_then_given_it() {
     requests.asked(T0, &poll());
     check(&mut requests, accepted(&["w1"]), got());
     check(&mut requests, not_found(), Context::Repeated(0));
-    requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
+    requests.follow(at(0), &job(), FollowUp::AskAgain("w1".into()));
     assert_eq!((requests.next(), requests.due(T0)), (Some(after(1)), Due::default()));
     assert_eq!(requests.due(after(1)).ask, [poll()]);
     // One that left with the first says no more than that.
     check(&mut requests, not_found(), Context::Repeated(0));
     check_at(&mut requests, after(1), not_found(), Context::Repeated(1));
     let workers = names(&["w1"]);
-    requests.follow(after(1), &job(), FollowUp::SendAgain { workers: workers.clone(), at: after(2) });
+    requests.follow(at(1), &job(), FollowUp::SendAgain { workers: workers.clone(), at: at(2).wall });
     assert_eq!(requests.due(after(2)).send, send(Resend::Lost(workers)));
     requests.posted(after(2), &post(list(&["w1"])));
     check(&mut requests, not_found(), Context::Repeated(0));
@@ -227,8 +234,8 @@ fn a_worker_that_does_not_know_the_job_is_asked_and_then_given_it() {
 fn a_sign_of_the_worker_ends_all_doubt() {
     let mut requests = requests();
     check(&mut requests, not_found(), Context::Repeated(0));
-    requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
-    requests.follow(T0, &job(), FollowUp::Gone);
+    requests.follow(at(0), &job(), FollowUp::AskAgain("w1".into()));
+    requests.follow(at(0), &job(), FollowUp::Gone);
     check(&mut requests, ReplyKind::Stored { worker: "w1".into() }, Context::Unknown);
     assert_eq!((requests.next(), requests.jobs.len()), (None, 0));
 }
@@ -236,28 +243,46 @@ fn a_sign_of_the_worker_ends_all_doubt() {
 #[test]
 fn a_leap_of_the_clock_makes_no_worker_gone_for_long() {
     let mut requests = requests();
-    requests.follow(T0, &job(), FollowUp::Gone);
-    requests.clock_leapt();
+    requests.follow(at(0), &job(), FollowUp::Gone);
+    requests.leapt();
     assert_eq!(requests.jobs.len(), 0);
-    requests.follow(after(3600), &job(), FollowUp::Gone);
-    requests.follow(after(3629), &job(), FollowUp::Gone);
+    requests.follow(at(3600), &job(), FollowUp::Gone);
+    requests.follow(at(3629), &job(), FollowUp::Gone);
     assert_eq!(requests.next(), None);
+}
+
+/// Whatever the wall clock is set to, forward or back: what is waited for takes the time that passes.
+#[test]
+fn a_step_of_the_wall_clock_is_no_time_that_passed() {
+    for wall in [WALL.plus_seconds(4), WALL.plus_seconds(86_400), Timestamp::EPOCH] {
+        let set = |seconds| Moment { wall: wall.plus_seconds(seconds), ..at(seconds) };
+        let mut requests = requests();
+        requests.follow(at(0), &job(), FollowUp::Gone);
+        requests.follow(set(29), &job(), FollowUp::Gone);
+        assert_eq!(requests.due(after(29)), Due::default());
+        requests.follow(set(30), &job(), FollowUp::Gone);
+        assert_eq!(requests.due(after(30)).send, send(Resend::Elsewhere));
+        let workers = names(&["w1"]);
+        requests.follow(set(30), &job(), FollowUp::SendAgain { workers: workers.clone(), at: set(32).wall });
+        assert_eq!(requests.due(after(31)), Due::default());
+        assert_eq!(requests.due(after(32)).send, send(Resend::Lost(workers)));
+    }
 }
 
 #[test]
 fn another_worker_only_after_it_was_gone_for_long() {
     let mut requests = requests();
     for seconds in [0, 10, 29] {
-        requests.follow(after(seconds), &job(), FollowUp::Gone);
+        requests.follow(at(seconds), &job(), FollowUp::Gone);
         assert_eq!(requests.due(after(seconds)), Due::default());
     }
-    requests.follow(after(30), &job(), FollowUp::Gone);
+    requests.follow(at(30), &job(), FollowUp::Gone);
     assert_eq!(requests.due(after(30)).send, send(Resend::Elsewhere));
     // Back for a moment, and gone again: it counts from then.
-    requests.follow(after(40), &job(), FollowUp::Gone);
+    requests.follow(at(40), &job(), FollowUp::Gone);
     check(&mut requests, accepted(&["w1"]), Context::Unknown);
-    requests.follow(after(60), &job(), FollowUp::Gone);
-    requests.follow(after(80), &job(), FollowUp::Gone);
+    requests.follow(at(60), &job(), FollowUp::Gone);
+    requests.follow(at(80), &job(), FollowUp::Gone);
     assert_eq!(requests.due(after(80)), Due::default());
 }
 
@@ -265,7 +290,7 @@ fn another_worker_only_after_it_was_gone_for_long() {
 fn what_ends_is_forgotten() {
     let mut requests = requests();
     requests.posted(T0, &post(Workers::All));
-    requests.follow(T0, &job(), FollowUp::AskAgain("w1".into()));
+    requests.follow(at(0), &job(), FollowUp::AskAgain("w1".into()));
     requests.ended(&id());
     assert_eq!((requests.posts_out(), requests.next(), requests.timers.len()), (0, None, 0));
     requests.posted(T0, &post(Workers::All));
@@ -292,18 +317,8 @@ fn an_answer_is_told_apart_by_whom_it_is_for() {
 fn a_lost_link_ends_no_attempt_to_reach_a_missing_worker() {
     let mut requests = requests();
     requests.posted(T0, &post(list(&["w1", "w2"])));
-    requests.follow(T0, &job(), FollowUp::SendAgain { workers: names(&["w2"]), at: after(1) });
+    requests.follow(at(0), &job(), FollowUp::SendAgain { workers: names(&["w2"]), at: at(1).wall });
     requests.link_lost();
     assert_eq!((requests.posts_out(), requests.owed_since()), (0, None));
     assert_eq!(requests.due(after(1)).send, send(Resend::Lost(names(&["w2"]))));
-}
-
-#[test]
-fn a_clock_set_back_delays_nothing() {
-    let mut requests = requests();
-    requests.posted(after(3600), &post(Workers::All));
-    requests.follow(after(3600), &job(), FollowUp::AskAgain("w1".into()));
-    requests.clock_went_back(T0);
-    assert_eq!(requests.due(T0).ask.len(), 1);
-    assert_eq!(requests.due(after(10)).send, send(Resend::Unanswered));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use norfab_loopback::{Loopback, LoopbackConfig};
-use norfab_model::{Clock, Timestamp};
+use norfab_model::{Clock, Moment, Timestamp, Uptime};
 use tokio::sync::watch;
 use zeromq::{DealerSocket, Socket, SocketOptions, SocketRecv, SocketSend, ZmqMessage};
 
@@ -13,25 +13,31 @@ const GENEROUS: Duration = Duration::from_secs(30);
 
 /// A clock that stands still until it is moved.
 #[derive(Clone)]
-pub(crate) struct StillClock(Arc<watch::Sender<Timestamp>>);
+pub(crate) struct StillClock(Arc<watch::Sender<Moment>>);
 
 impl StillClock {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(Timestamp::parse("2026-11-29T15:59:15.250Z").unwrap())))
+        let wall = Timestamp::parse("2026-11-29T15:59:15.250Z").unwrap();
+        Self(Arc::new(watch::Sender::new(Moment { wall, up: Uptime::START })))
     }
 
     pub(crate) fn advance(&self, seconds: u32) {
-        self.0.send_modify(|now| *now = now.plus_seconds(seconds));
+        let by = Duration::from_secs(seconds.into());
+        self.0.send_modify(|now| *now = Moment { wall: now.wall.saturating_add(by), up: now.up.saturating_add(by) });
     }
 }
 
 impl Clock for StillClock {
     fn now(&self) -> Timestamp {
-        *self.0.borrow()
+        self.0.borrow().wall
     }
 
-    async fn sleep_until(&self, at: Timestamp) {
-        self.0.subscribe().wait_for(|now| *now >= at).await.unwrap();
+    fn uptime(&self) -> Uptime {
+        self.0.borrow().up
+    }
+
+    async fn sleep_until(&self, at: Timestamp, until: Uptime) {
+        self.0.subscribe().wait_for(|now| now.wall >= at || now.up >= until).await.unwrap();
     }
 }
 

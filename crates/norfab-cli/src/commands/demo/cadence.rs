@@ -93,7 +93,7 @@ impl<'a> Cadence<'a> {
 
     /// Tells what the looks at the schedule come to, until it is as wanted.
     async fn until(&mut self, key: &ScheduleKey, is_wanted: fn(&ScheduleView) -> bool) -> Result<(), Failure> {
-        let limit = SystemClock.now().saturating_add(LONGEST);
+        let limit = SystemClock.uptime().saturating_add(LONGEST);
         loop {
             let view = self.client()?.get_job_schedule(key).await?.view;
             if view.schedule.last_outcome != self.told {
@@ -105,7 +105,7 @@ impl<'a> Cadence<'a> {
             if is_wanted(&view) {
                 return Ok(());
             }
-            if SystemClock.now() > limit {
+            if SystemClock.uptime() > limit {
                 return Err(Failure::Demo(format!("the schedule did not go on within {} s", LONGEST.as_secs())));
             }
             tokio::time::sleep(LOOK).await;
