@@ -31,9 +31,12 @@ pub(super) async fn a_job_lives_through_its_replies(database: &impl Database) {
     let fetch = FollowUp::Fetch("w7".to_owned());
     assert_eq!((&applied.jobs[0].follow_ups, applied.jobs[0].events.len()), (&vec![fetch], 1));
 
-    tell(&store, at(4), &uuid, vec![result("w7", "{\"result\": 1.50}")]).await;
+    assert_eq!(applied.jobs[0].results, None);
+
+    let ended = tell(&store, at(4), &uuid, vec![result("w7", "{\"result\": 1.50}")]).await;
     let found = detail(&store, &uuid).await;
     assert_eq!((found.job.status, found.job.finished_at), (JobStatus::Completed, Some(at(4))));
+    assert_eq!(ended.jobs[0].results.as_ref(), Some(&found.results));
     assert!(found.job.workers_completed.contains("w7"));
     assert_eq!(found.results["w7"].as_str(), "{\"result\": 1.50}");
 }

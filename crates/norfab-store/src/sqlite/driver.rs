@@ -18,6 +18,17 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[error("it is closed")]
 pub(super) struct Closed;
 
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotStarted {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("the system starts no thread for a connection: {0}")]
+    Thread(#[from] std::io::Error),
+    #[error("the thread of a connection ended while it was opened")]
+    Ended,
+}
+
 /// A connection and the thread that it belongs to.
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -29,11 +40,11 @@ impl Worker {
     /// Starts a thread that opens a connection.
     pub(super) async fn start(
         open: impl FnOnce() -> rusqlite::Result<Connection> + Send + 'static,
-    ) -> rusqlite::Result<Self> {
+    ) -> Result<Self, NotStarted> {
         let (work, waiting) = mpsc::channel::<Work>();
         let (tell_opened, opened) = oneshot::channel();
         let (tell_ended, ended) = oneshot::channel();
-        let started = std::thread::Builder::new().name("norfab-store".to_owned()).spawn(move || {
+        std::thread::Builder::new().name("norfab-store".to_owned()).spawn(move || {
             match open() {
                 Ok(connection) => {
                     // Who opens may have gone away meanwhile; then nobody has work.
@@ -43,9 +54,8 @@ impl Worker {
                 Err(error) => drop(tell_opened.send(Err(error))),
             }
             drop(tell_ended);
-        });
-        started.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-        opened.await.unwrap_or(Err(rusqlite::Error::InvalidQuery))?;
+        })?;
+        opened.await.map_err(|_| NotStarted::Ended)??;
         Ok(Self { work: Mutex::new(Some(work)), ended: Mutex::new(Some(ended)) })
     }
 
@@ -110,7 +120,10 @@ impl Readers {
             Some(worker) => worker,
             None => {
                 let open = Arc::clone(&self.open);
-                Worker::start(move || open()).await?
+                Worker::start(move || open()).await.map_err(|error| match error {
+                    NotStarted::Sqlite(error) => BoxError::from(error),
+                    other => other.into(),
+                })?
             }
         };
         let done = worker.run(work).await?;

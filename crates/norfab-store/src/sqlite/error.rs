@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::driver::NotStarted;
+
 type BoxDynError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What went wrong while a job database was opened, inspected or migrated. The file is as it was before.
@@ -185,6 +187,15 @@ impl From<rusqlite::Error> for Failure {
             }
             rusqlite::Error::SqlInputError { error: code, msg, .. } => Self::of_sqlite(code.extended_code, msg),
             _ => Self::of_driver(&error),
+        }
+    }
+}
+
+impl From<NotStarted> for Failure {
+    fn from(error: NotStarted) -> Self {
+        match error {
+            NotStarted::Sqlite(error) => error.into(),
+            other => Self::of_driver(&other),
         }
     }
 }
