@@ -25,7 +25,7 @@ pub struct Config {
     pub workers_fresh_for: Duration,
     /// How patient the client is with a fabric that cannot take a job.
     pub retry: RetryPolicy,
-    /// How often the database is looked at for changes of other processes. Default 500 ms.
+    /// How often the database is looked at for changes of other processes, which then show within a second. Default 700 ms.
     pub watch_interval: Duration,
     /// How many jobs may be sent and not yet taken by the broker: at least 1. Further ones are sent once a quarter of it is
     /// free. Default 500.
@@ -56,7 +56,7 @@ impl Default for Config {
             gone_timeout: Duration::from_secs(30),
             workers_fresh_for: Duration::from_secs(3),
             retry: RetryPolicy::default(),
-            watch_interval: Duration::from_millis(500),
+            watch_interval: Duration::from_millis(700),
             window: 500,
             poll_batch: 500,
             reply_batch: 1000,

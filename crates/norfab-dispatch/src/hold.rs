@@ -8,7 +8,7 @@ use norfab_model::{Moment, Overdue, Timestamp, Uptime};
 /// How long the workers may take to answer, counted from when they were asked.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// Between two looks at the clock lies half a second, or the time that a pass takes. More by either clock is a leap: the
+/// Between two looks at the clock lies less than a second, or the time that a pass takes. More by either clock is a leap: the
 /// wall clock was set, or the machine or this process slept. These cannot be told apart where the other clock sleeps too.
 const LEAP: Duration = Duration::from_secs(5);
 
