@@ -411,6 +411,25 @@ mod tests {
         found
     }
 
+    /// SQLite itself ends a transaction that the disk refuses: what follows begins a new one.
+    #[tokio::test]
+    async fn a_transaction_that_sqlite_has_ended_stops_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(folder.path().join("jobs.db"), &StoreOptions::default()).await.unwrap();
+        for _ in 0..2 {
+            let ended = |session: &Session<'_>| {
+                let tx = session.write("write")?;
+                tx.execute_batch("ROLLBACK").map_err(storage("write"))?;
+                tx.commit().map_err(storage("write"))
+            };
+            assert!(store.shared.on_writer(ended).await.is_err());
+            let dropped = |session: &Session<'_>| session.write("write").map(drop);
+            store.shared.on_writer(dropped).await.unwrap();
+            let whole = |session: &Session<'_>| session.write("write")?.commit().map_err(storage("write"));
+            store.shared.on_writer(whole).await.unwrap();
+        }
+    }
+
     #[tokio::test]
     async fn only_what_must_last_waits_for_the_disk() {
         check(Durability::Full, 2).await;
