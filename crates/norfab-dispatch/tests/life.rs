@@ -348,7 +348,7 @@ async fn a_job_of_another_process_is_seen() {
     let other = common::open(folder.path()).await;
     let job = norfab_model::Limits::default().check_job(T0, echo()).expect("valid");
     other.job_add(T0, &job).await.expect("added");
-    bench.clock.advance(Duration::from_millis(500));
+    bench.clock.advance(norfab_dispatch::Config::default().watch_interval);
     assert_eq!(&bench.next_post().await.job, job.id());
 }
 
