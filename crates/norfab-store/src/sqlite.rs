@@ -144,6 +144,10 @@ impl Shared {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
+        // Before a connection is opened, which another file in its place would be opened by.
+        if !self.connections.readers.is_closed() {
+            self.whereabouts.check().map_err(storage(CALL))?;
+        }
         let shared = Arc::clone(self);
         let done = self.connections.readers.run(move |connection| work(&Session { shared: &shared, connection })).await;
         done.unwrap_or_else(|error| Err(storage(CALL)(error).into()))
@@ -196,6 +200,10 @@ impl Session<'_> {
             Durability::Normal => "PRAGMA synchronous = NORMAL",
         };
         let begin = || {
+            // One that could not be undone then may be now.
+            if !self.connection.is_autocommit() {
+                self.connection.execute_batch("ROLLBACK")?;
+            }
             self.connection.prepare_cached(setting)?.execute(())?;
             Tx::begin(self.connection, "BEGIN IMMEDIATE")
         };

@@ -131,6 +131,11 @@ impl Readers {
         Ok(done)
     }
 
+    /// Whether they have been closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.places.is_closed()
+    }
+
     /// Closes them once their work is done.
     pub(super) async fn close(&self) {
         let all = self.places.acquire_many(self.most).await;
