@@ -43,12 +43,11 @@ pub use info::DatabaseInfo;
 pub use migrate::{Migrated, MigrationInfo};
 pub use open::{Access, CodecChoice, Durability, StoreOptions};
 
-use driver::Closed;
+use driver::NoAnswer;
 use encode::EncodeError;
 use local_time::{LocalTime, LocalZone};
 use open::Connections;
 use statement::Tx;
-use whereabouts::Whereabouts;
 
 use crate::transition::Stored;
 
@@ -70,7 +69,6 @@ struct Shared {
     codec: Codec,
     payloads: codec::Reader,
     connections: Connections,
-    whereabouts: Whereabouts,
     zone: LocalZone,
     adds: add::Queue,
 }
@@ -87,8 +85,8 @@ impl SqliteStore {
         let codec = info::settle_codec(&path, &connections, options).await?;
         let payloads = codec::Reader { most_bytes: options.most_payload_bytes };
         let (zone, adds) = (LocalZone::default(), add::Queue::default());
-        let (access, durability, whereabouts) = (options.access, options.durability, Whereabouts::of(&path));
-        let shared = Shared { path, access, durability, codec, payloads, connections, whereabouts, zone, adds };
+        let (access, durability) = (options.access, options.durability);
+        let shared = Shared { path, access, durability, codec, payloads, connections, zone, adds };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -126,11 +124,11 @@ impl Shared {
     {
         let shared = Arc::clone(self);
         let done = self.connections.kept.run(move |connection| work(&Session { shared: &shared, connection })).await;
-        done.unwrap_or_else(|closed| Err(storage(CALL)(closed).into()))
+        done.unwrap_or_else(|none| Err(storage(CALL)(none.into_source()).into()))
     }
 
     /// Has work done by the thread that writes, and does not wait for it.
-    fn post(self: &Arc<Self>, work: impl FnOnce(&Session<'_>) + Send + 'static) -> Result<(), Closed> {
+    fn post(self: &Arc<Self>, work: impl FnOnce(&Session<'_>) + Send + 'static) -> Result<(), NoAnswer> {
         let shared = Arc::clone(self);
         self.connections.kept.post(move |connection| work(&Session { shared: &shared, connection }))
     }
@@ -144,13 +142,9 @@ impl Shared {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        // Before a connection is opened, which another file in its place would be opened by.
-        if !self.connections.readers.is_closed() {
-            self.whereabouts.check().map_err(storage(CALL))?;
-        }
         let shared = Arc::clone(self);
         let done = self.connections.readers.run(move |connection| work(&Session { shared: &shared, connection })).await;
-        done.unwrap_or_else(|error| Err(storage(CALL)(error).into()))
+        done.unwrap_or_else(|none| Err(storage(CALL)(none.into_source()).into()))
     }
 
     /// The results that a row holds, or why they cannot be read.
@@ -194,31 +188,23 @@ impl Session<'_> {
         if self.access == Access::ReadOnly {
             return Err(StoreError::ReadOnly(doing));
         }
-        self.whereabouts.check().map_err(storage(doing))?;
+        self.connections.whereabouts.check().map_err(storage(doing))?;
         let setting = match durability {
             Durability::Full => "PRAGMA synchronous = FULL",
             Durability::Normal => "PRAGMA synchronous = NORMAL",
         };
-        let begin = || {
-            // One that could not be undone then may be now.
-            if !self.connection.is_autocommit() {
-                self.connection.execute_batch("ROLLBACK")?;
-            }
-            self.connection.prepare_cached(setting)?.execute(())?;
-            Tx::begin(self.connection, "BEGIN IMMEDIATE")
-        };
-        begin().map_err(storage(doing))
+        Tx::begin(self.connection, &[setting, "BEGIN IMMEDIATE"]).map_err(storage(doing))
     }
 
     /// The connection, to read with.
     fn read(&self, doing: &'static str) -> Result<&Connection, StoreError> {
-        self.whereabouts.check().map_err(storage(doing))?;
+        self.connections.whereabouts.check().map_err(storage(doing))?;
         Ok(self.connection)
     }
 
     /// One snapshot, for several statements that read.
     fn snapshot(&self, doing: &'static str) -> Result<Tx<'_>, StoreError> {
-        Tx::begin(self.read(doing)?, "BEGIN").map_err(storage(doing))
+        Tx::begin(self.read(doing)?, &["BEGIN"]).map_err(storage(doing))
     }
 
     fn local(&self, now: Timestamp, connection: &Connection) -> rusqlite::Result<LocalTime> {

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use norfab_model::{Job, JobEvent, StoreError, Timestamp, ValidJob};
 use tokio::sync::oneshot;
 
+use super::driver::NoAnswer;
 use super::encode::NewJobs;
 use super::event::event_add_in_tx;
-use super::{Access, Closed, Durability, Session, Shared, storage};
+use super::{Access, Durability, Session, Shared, storage};
 use crate::sqlite::statement::scalar;
 use crate::transition;
 use rusqlite::Connection;
@@ -67,13 +68,31 @@ pub(super) async fn job_add(
     }
     let (answer, answered) = oneshot::channel();
     if shared.adds.join(Waiting { now, job: job.clone(), durability, answer }) == Place::First {
-        // A caller that goes away does not take the others' jobs with it.
-        let handed_over = shared.post(write_waiting);
-        if handed_over.is_err() {
+        let turn = Turn(Some(Arc::clone(shared)));
+        // A caller that goes away does not take the others' jobs with it. Where it is closed, `turn` ends here.
+        let _ = shared.post(move |session| {
+            turn.has_come();
+            write_waiting(session);
+        });
+    }
+    answered.await.unwrap_or_else(|_| Err(storage(DOING)(NoAnswer::Closed)))
+}
+
+/// That the queue is going to be written. Where it is not, those who wait must not wait for ever.
+struct Turn(Option<Arc<Shared>>);
+
+impl Turn {
+    fn has_come(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.0 {
             drop(shared.adds.take());
         }
     }
-    answered.await.unwrap_or_else(|_| Err(storage(DOING)(Closed)))
 }
 
 /// Adds everything that has arrived until the writer has come to it.

@@ -3,26 +3,45 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use rusqlite::Connection;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
+
+use super::whereabouts::Astray;
 
 /// What a thread is to do with its connection.
 type Work = Box<dyn FnOnce(&Connection) + Send>;
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Why a thread gives no answer.
+/// Why there is no answer to what a thread was to do.
 #[derive(Debug, thiserror::Error)]
-#[error("it is closed")]
-pub(super) struct Closed;
+pub(super) enum NoAnswer {
+    #[error("it is closed")]
+    Closed,
+    #[error("the work ended in a panic, which the log tells of, and is undone")]
+    Panicked,
+    #[error(transparent)]
+    NoConnection(#[from] NotStarted),
+}
+
+impl NoAnswer {
+    /// What went wrong, as the source of another error.
+    pub(super) fn into_source(self) -> Box<dyn std::error::Error + Send + Sync> {
+        match self {
+            Self::NoConnection(NotStarted::Sqlite(error)) => error.into(),
+            Self::NoConnection(NotStarted::Astray(error)) => error.into(),
+            other => other.into(),
+        }
+    }
+}
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotStarted {
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Astray(#[from] Astray),
     #[error("the system starts no thread for a connection: {0}")]
     Thread(#[from] std::io::Error),
     #[error("the thread of a connection ended while it was opened")]
@@ -33,17 +52,18 @@ pub(super) enum NotStarted {
 #[derive(Debug)]
 pub(super) struct Worker {
     work: Mutex<Option<mpsc::Sender<Work>>>,
-    ended: Mutex<Option<oneshot::Receiver<()>>>,
+    /// Its sender goes with the thread.
+    ended: watch::Receiver<()>,
 }
 
 impl Worker {
     /// Starts a thread that opens a connection.
     pub(super) async fn start(
-        open: impl FnOnce() -> rusqlite::Result<Connection> + Send + 'static,
+        open: impl FnOnce() -> Result<Connection, NotStarted> + Send + 'static,
     ) -> Result<Self, NotStarted> {
         let (work, waiting) = mpsc::channel::<Work>();
         let (tell_opened, opened) = oneshot::channel();
-        let (tell_ended, ended) = oneshot::channel();
+        let (tell_ended, ended) = watch::channel(());
         std::thread::Builder::new().name("norfab-store".to_owned()).spawn(move || {
             match open() {
                 Ok(connection) => {
@@ -56,44 +76,41 @@ impl Worker {
             drop(tell_ended);
         })?;
         opened.await.map_err(|_| NotStarted::Ended)??;
-        Ok(Self { work: Mutex::new(Some(work)), ended: Mutex::new(Some(ended)) })
+        Ok(Self { work: Mutex::new(Some(work)), ended })
     }
 
     /// Has work done after all that was handed over before; whoever goes away while it waits does not stop it.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> T + Send + 'static,
-    ) -> Result<T, Closed> {
+    ) -> Result<T, NoAnswer> {
         let (answer, answered) = oneshot::channel();
         self.post(move |connection| drop(answer.send(work(connection))))?;
-        answered.await.map_err(|_| Closed)
+        answered.await.map_err(|_| NoAnswer::Panicked)
     }
 
     /// Has work done of which nobody awaits the end.
-    pub(super) fn post(&self, work: impl FnOnce(&Connection) + Send + 'static) -> Result<(), Closed> {
-        let sender = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        sender.as_ref().and_then(|sender| sender.send(Box::new(work)).ok()).ok_or(Closed)
+    pub(super) fn post(&self, work: impl FnOnce(&Connection) + Send + 'static) -> Result<(), NoAnswer> {
+        locked(&self.work).as_ref().and_then(|sender| sender.send(Box::new(work)).ok()).ok_or(NoAnswer::Closed)
     }
 
-    /// Closes the connection once all work is done, and waits for that.
+    /// Closes the connection once all work is done, and waits for that, whoever else closes it.
     pub(super) async fn close(&self) {
-        drop(self.work.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(ended) = ended {
-            // It ends by being dropped.
-            let _ = ended.await;
-        }
+        drop(locked(&self.work).take());
+        // It ends by having no sender any more.
+        while self.ended.clone().changed().await.is_ok() {}
     }
 }
 
 /// Opens a connection that only reads.
-type OpenReader = Box<dyn Fn() -> rusqlite::Result<Connection> + Send + Sync>;
+type OpenReader = dyn Fn() -> Result<Connection, NotStarted> + Send + Sync;
 
 /// Connections that only read, each with its thread, opened as they are needed.
 pub(super) struct Readers {
     open: Arc<OpenReader>,
-    idle: Mutex<Vec<Worker>>,
-    places: Semaphore,
+    idle: Arc<Mutex<Vec<Arc<Worker>>>>,
+    /// A place is held until the work is done, also by a caller that has gone away.
+    places: Arc<Semaphore>,
     most: u32,
 }
 
@@ -105,47 +122,51 @@ impl fmt::Debug for Readers {
 
 impl Readers {
     /// So many at the most.
-    pub(super) fn new(most: u32, open: impl Fn() -> rusqlite::Result<Connection> + Send + Sync + 'static) -> Self {
-        Self { open: Arc::new(Box::new(open)), idle: Mutex::default(), places: Semaphore::new(most as usize), most }
+    pub(super) fn new(most: u32, open: impl Fn() -> Result<Connection, NotStarted> + Send + Sync + 'static) -> Self {
+        Self { open: Arc::new(open), idle: Arc::default(), places: Arc::new(Semaphore::new(most as usize)), most }
     }
 
     /// Has work done by one of them.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> T + Send + 'static,
-    ) -> Result<T, BoxError> {
-        let _place = self.places.acquire().await.map_err(|_| Closed)?;
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let worker = match idle {
-            Some(worker) => worker,
-            None => {
-                let open = Arc::clone(&self.open);
-                Worker::start(move || open()).await.map_err(|error| match error {
-                    NotStarted::Sqlite(error) => BoxError::from(error),
-                    other => other.into(),
-                })?
-            }
-        };
-        let done = worker.run(work).await?;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
-        Ok(done)
+    ) -> Result<T, NoAnswer> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| NoAnswer::Closed)?;
+        let worker = self.worker().await?;
+        let (idle, returned) = (Arc::clone(&self.idle), Arc::clone(&worker));
+        let done = worker.run(move |connection| {
+            let done = work(connection);
+            locked(&idle).push(returned);
+            drop(place);
+            done
+        });
+        done.await
     }
 
-    /// Whether they have been closed.
-    pub(super) fn is_closed(&self) -> bool {
-        self.places.is_closed()
+    /// One that rests, or a new one.
+    async fn worker(&self) -> Result<Arc<Worker>, NotStarted> {
+        let idle = locked(&self.idle).pop();
+        if let Some(worker) = idle {
+            return Ok(worker);
+        }
+        let open = Arc::clone(&self.open);
+        Worker::start(move || open()).await.map(Arc::new)
     }
 
-    /// Closes them once their work is done.
+    /// Closes them once their work is done, and waits for that, whoever else closes them.
     pub(super) async fn close(&self) {
         let all = self.places.acquire_many(self.most).await;
         self.places.close();
         drop(all);
-        let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        for worker in idle {
+        let all = locked(&self.idle).clone();
+        for worker in all {
             worker.close().await;
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn serve(connection: &Connection, waiting: &mpsc::Receiver<Work>) {
@@ -154,5 +175,107 @@ fn serve(connection: &Connection, waiting: &mpsc::Receiver<Work>) {
         if catch_unwind(AssertUnwindSafe(|| work(connection))).is_err() {
             tracing::error!("Work on the database ended in a panic; it is undone");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::Pin;
+    use std::task::Poll;
+
+    use super::*;
+
+    fn open(path: &std::path::Path) -> Result<Connection, NotStarted> {
+        Ok(Connection::open(path)?)
+    }
+
+    async fn writer(folder: &tempfile::TempDir) -> Worker {
+        let path = folder.path().join("some.db");
+        let worker = Worker::start(move || open(&path)).await.unwrap();
+        let make = "PRAGMA journal_mode = WAL; CREATE TABLE one (number)";
+        worker.run(move |connection| connection.execute_batch(make)).await.unwrap().unwrap();
+        worker
+    }
+
+    fn readers(folder: &tempfile::TempDir, most: u32) -> Readers {
+        let path = folder.path().join("some.db");
+        Readers::new(most, move || open(&path))
+    }
+
+    /// Whether it does not end at once.
+    async fn waits<F: Future>(mut future: Pin<&mut F>) -> bool {
+        poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
+    }
+
+    fn rows(connection: &Connection) -> i64 {
+        connection.query_one("SELECT count(*) FROM one", (), |row| row.get(0)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_panic_undoes_its_work_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = writer(&folder).await;
+        let panics = |connection: &Connection| {
+            let tx = connection.unchecked_transaction().unwrap();
+            tx.execute("INSERT INTO one VALUES (1)", ()).unwrap();
+            panic!("it fails");
+        };
+        assert!(matches!(worker.run::<()>(panics).await, Err(NoAnswer::Panicked)));
+        assert_eq!(worker.run(rows).await.unwrap(), 0);
+        let readers = readers(&folder, 1);
+        assert!(matches!(readers.run::<()>(|_| panic!("it fails")).await, Err(NoAnswer::Panicked)));
+        assert_eq!(readers.run(rows).await.unwrap(), 0);
+    }
+
+    /// Whoever goes away while a connection works for it leaves it its place; closing waits for it all the same.
+    #[tokio::test]
+    async fn a_read_that_nobody_awaits_keeps_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (worker, readers) = (writer(&folder).await, Arc::new(readers(&folder, 1)));
+        let (begun, has_begun) = oneshot::channel();
+        let (go_on, told) = mpsc::channel::<()>();
+        let reading = tokio::spawn({
+            let readers = Arc::clone(&readers);
+            async move {
+                let read = readers.run(move |connection| {
+                    begun.send(()).unwrap();
+                    told.recv().unwrap();
+                    rows(connection)
+                });
+                read.await.map(drop)
+            }
+        });
+        has_begun.await.unwrap();
+        reading.abort();
+        assert!(reading.await.unwrap_err().is_cancelled());
+        assert_eq!(readers.places.available_permits(), 0);
+
+        let closing = async {
+            readers.close().await;
+            worker.close().await;
+        };
+        tokio::pin!(closing);
+        assert!(waits(closing.as_mut()).await);
+        go_on.send(()).unwrap();
+        closing.await;
+        assert!(!folder.path().join("some.db-wal").exists(), "the log is part of the file");
+    }
+
+    #[tokio::test]
+    async fn everybody_who_closes_waits_for_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (worker, readers) = (writer(&folder).await, readers(&folder, 2));
+        readers.run(rows).await.unwrap();
+        let (go_on, told) = mpsc::channel::<()>();
+        worker.post(move |_| told.recv().unwrap()).unwrap();
+        let all = async { tokio::join!(worker.close(), worker.close(), readers.close(), readers.close()) };
+        tokio::pin!(all);
+        assert!(waits(all.as_mut()).await);
+        go_on.send(()).unwrap();
+        all.await;
+        worker.close().await;
+        assert!(matches!(worker.run(rows).await, Err(NoAnswer::Closed)));
+        assert!(matches!(readers.run(rows).await, Err(NoAnswer::Closed)));
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::OpenFlags;
@@ -14,6 +15,7 @@ use super::codec::Codec;
 use super::driver::{Readers, Worker};
 use super::error::{StoreOpenError, is_busy};
 use super::migrate::{self, History, Migrated};
+use super::whereabouts::Whereabouts;
 use crate::transition::MOST_RESULT_BYTES;
 
 /// How a job database is opened.
@@ -78,6 +80,8 @@ pub(super) struct Connections {
     pub(super) kept: Worker,
     /// Connections that can only read.
     pub(super) readers: Readers,
+    /// Where the files are.
+    pub(super) whereabouts: Arc<Whereabouts>,
 }
 
 /// Makes or migrates the database as need be, and connects to it.
@@ -157,21 +161,31 @@ async fn connect(path: &Path, options: &StoreOptions) -> Result<Connections, Sto
     let (file, wait) = (path.to_owned(), options.busy_timeout);
     let reader = move || open_connection(&file, Access::ReadOnly, wait);
     let kept = match options.access {
-        Access::ReadOnly => Worker::start(reader.clone()).await,
+        Access::ReadOnly => {
+            let first = reader.clone();
+            Worker::start(move || Ok(first()?)).await
+        }
         Access::Write => {
             let failed = |source: sqlx::Error| StoreOpenError::of("open", path, source);
             let mut first = SqliteConnection::connect_with(&connect_options(path, options)).await.map_err(failed)?;
             must_be_writable(&mut first).await.map_err(failed)?;
             migrate::write_ahead(&mut first).await.map_err(failed)?;
             let (file, durability) = (path.to_owned(), options.durability);
-            let kept = Worker::start(move || open_writer(&file, durability, wait)).await;
+            let kept = Worker::start(move || Ok(open_writer(&file, durability, wait)?)).await;
             // Not before: whoever closes a file as the last one writes its log back and removes it.
             let _ = first.close().await;
             kept
         }
     };
     let kept = kept.map_err(|source| StoreOpenError::of("open", path, source))?;
-    Ok(Connections { kept, readers: Readers::new(READERS, reader) })
+    let whereabouts = Arc::new(Whereabouts::of(path));
+    let there = Arc::clone(&whereabouts);
+    // Another file in its place is not opened.
+    let readers = Readers::new(READERS, move || {
+        there.check()?;
+        Ok(reader()?)
+    });
+    Ok(Connections { kept, readers, whereabouts })
 }
 
 fn open_writer(path: &Path, durability: Durability, wait: Duration) -> rusqlite::Result<rusqlite::Connection> {

@@ -24,14 +24,20 @@ pub(super) struct Tx<'a> {
 }
 
 impl<'a> Tx<'a> {
-    /// Begins one by this statement.
-    pub(super) fn begin(connection: &'a Connection, statement: &str) -> rusqlite::Result<Self> {
-        connection.prepare_cached(statement)?.execute(())?;
+    /// Begins one by these statements.
+    pub(super) fn begin(connection: &'a Connection, statements: &[&'static str]) -> rusqlite::Result<Self> {
+        // One that could not be undone then may be now.
+        if !connection.is_autocommit() {
+            connection.execute_batch("ROLLBACK")?;
+        }
+        for sql in statements {
+            Statement::new(sql, Vec::new()).execute(connection)?;
+        }
         Ok(Self { connection })
     }
 
     pub(super) fn commit(self) -> rusqlite::Result<()> {
-        self.connection.prepare_cached("COMMIT")?.execute(()).map(drop)
+        Statement::new("COMMIT", Vec::new()).execute(self.connection).map(drop)
     }
 }
 
@@ -86,13 +92,8 @@ impl<'a> Statement<'a> {
 }
 
 /// The names of the columns that a statement returns, without what they tell `sqlx` of types.
-fn names(statement: &rusqlite::Statement<'_>) -> impl Iterator<Item = String> {
-    let names: Vec<String> = statement
-        .column_names()
-        .into_iter()
-        .map(|name| name.split(['!', '?', ':']).next().unwrap_or(name).to_owned())
-        .collect();
-    names.into_iter()
+fn names<'a>(statement: &'a rusqlite::Statement<'_>) -> impl Iterator<Item = &'a str> {
+    statement.column_names().into_iter().map(|name| name.split(['!', '?', ':']).next().unwrap_or(name))
 }
 
 /// A statement whose rows are `T`.
