@@ -247,6 +247,18 @@ async fn columns_that_fit_are_adopted() {
     assert_eq!((found.scheduled_for, found.start_deadline), (Some(at(10)), Some(at(15))));
 }
 
+#[tokio::test]
+async fn a_database_of_other_text_is_refused() {
+    let database = Database::with_sql("PRAGMA encoding = 'UTF-16le'; CREATE TABLE other (one TEXT)").await;
+    let before = database.schema().await;
+    for access in [Access::Write, Access::ReadOnly] {
+        let options = StoreOptions { access, ..StoreOptions::default() };
+        let told = refuses(&database, options, |error| matches!(error, StoreOpenError::Encoding { .. })).await;
+        assert!(told.contains("keeps its text in UTF-16le"), "{told}");
+    }
+    assert_eq!(database.schema().await, before);
+}
+
 /// A database with another program's idea of something is refused for this reason, and its schema stays.
 async fn refuses_schema(sql: &str, reason: &str) {
     let database = Database::of_python();

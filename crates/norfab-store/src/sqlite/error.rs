@@ -56,6 +56,18 @@ pub enum StoreOpenError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Its text is not UTF-8, as every client makes it: what the statements write would be read as other characters.
+    #[error(
+        "the database {} keeps its text in {encoding}, and this client needs UTF-8; copy it into a new file with \
+         `sqlite3 OLD .dump | sqlite3 NEW` and use that",
+        path.display()
+    )]
+    Encoding {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite calls it.
+        encoding: String,
+    },
     /// It must be migrated first, which opening for reading does not do.
     #[error(
         "the database {} has schema {found} and has to be brought to schema {known} first; \

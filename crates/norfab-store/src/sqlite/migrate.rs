@@ -54,7 +54,12 @@ pub(super) struct History {
 impl History {
     /// Reads it. Changes nothing.
     pub(super) async fn read(path: &Path, connection: &mut SqliteConnection) -> Result<Self, StoreOpenError> {
-        let failed = |source| StoreOpenError::of("read", path, source);
+        let failed = |source: sqlx::Error| StoreOpenError::of("read", path, source);
+        let encoding: String =
+            sqlx::query_scalar("PRAGMA encoding").fetch_one(&mut *connection).await.map_err(failed)?;
+        if encoding != "UTF-8" {
+            return Err(StoreOpenError::Encoding { path: path.to_owned(), encoding });
+        }
         let mut applied = Vec::new();
         if adopt::columns(connection, "_sqlx_migrations").await.map_err(failed)?.is_empty() {
             return Ok(Self::of(&applied));
