@@ -13,12 +13,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::control::Command;
 use crate::event::{self, Event};
+use crate::gather::{LULL, Lull};
 use crate::hang;
 use crate::hold::{Gait, Hold};
 use crate::instants::Attempts;
 use crate::link::LinkMonitor;
 use crate::live::Live;
-use crate::lull::{LULL, Lull};
 use crate::requests::{Patience, Requests};
 use crate::stray::Strays;
 use crate::trouble::Trouble;
@@ -134,12 +134,6 @@ pub(crate) enum Answers {
     Sent,
 }
 
-/// How long what comes waits for more, counted from when the last was stored.
-const GATHERING: Duration = Duration::from_millis(10);
-
-/// With so many jobs under way more is sure to come.
-pub(crate) const MUCH: usize = 32;
-
 /// How many commands are obeyed before the next pass.
 const COMMANDS_AT_ONCE: usize = 1000;
 
@@ -204,7 +198,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let (mut wake, mut lull) = (Timestamp::MIN, Lull::default());
         loop {
             let now = self.clock.moment();
-            if lull.is_over() {
+            if lull.is_none() {
                 let (health, patience) = (self.health.clone(), self.config.storage_patience);
                 wake = hang::watched(self.look(now, wake), patience, &health).await;
             } else {
@@ -218,7 +212,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 },
                 Event::Inbound(batch) => {
                     self.take(self.clock.moment(), batch);
-                    lull = self.lull_after(before);
+                    lull = self.lull_after(self.clock.now(), before);
                 }
                 Event::Timer => {}
                 Event::TransportEnded => self.transport_ended(),
@@ -236,7 +230,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let open = self.transport == Transport::Open && self.has_room();
         let broker = open.then_some(&mut self.broker);
         let next = event::next(&mut self.commands, broker, &self.clock, until, self.config.reply_batch);
-        if lull.is_over() {
+        if lull.is_none() {
             return next.await;
         }
         tokio::time::timeout(LULL, next).await.unwrap_or(Event::Timer)
@@ -338,18 +332,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let recovered = matches!(&self.recovery, Recovery::Of(jobs) if jobs.is_empty());
         let works = self.trouble.current().is_none();
         recovered && works && self.claims == Claims::Known && self.instants == Alignment::Done
-    }
-
-    /// Until when what came waits for more of its kind: a moment, while so much is under way that more is sure to come. It
-    /// is stored together then, and nothing else has to be done before.
-    fn gathers(&self, now: Moment) -> Option<Timestamp> {
-        let until = self.stored_at?.saturating_add(GATHERING);
-        let is_soon = now.up < until;
-        let until = now.wall_at(until);
-        let waits = !self.inbox.is_empty() && self.inbox.len() < self.config.reply_batch;
-        let mut due = self.due.iter().filter_map(|due| due.expire).chain(self.schedule_due.flatten());
-        let nothing_else = self.due.is_some() && self.again.is_empty() && due.all(|at| at > until);
-        (is_soon && waits && nothing_else && self.requests.len() >= MUCH).then_some(until)
     }
 
     /// Sends, and tells whether it was taken. What is refused is in the database and is tried again from there.

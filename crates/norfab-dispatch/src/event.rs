@@ -18,12 +18,13 @@ pub(crate) enum Event {
     TransportEnded,
 }
 
-/// Waits for the next event, until the wall clock shows `wake` or the other one `look` at the most. `None` for the transport: it has ended, do not ask it again.
+/// Waits for the next event: at the most until the wall clock shows `wake`, or the other one `until`. `None` for the
+/// transport: it has ended, do not ask it again.
 pub(crate) async fn next<B: Broker, C: Clock>(
     commands: &mut mpsc::UnboundedReceiver<Command>,
     broker: Option<&mut B>,
     clock: &C,
-    (wake, look): (Timestamp, Uptime),
+    (wake, until): (Timestamp, Uptime),
     limit: usize,
 ) -> Event {
     let inbound = async {
@@ -40,6 +41,6 @@ pub(crate) async fn next<B: Broker, C: Clock>(
         biased;
         command = commands.recv() => Event::Command(command.unwrap_or(Command::Shutdown)),
         event = inbound => event,
-        () = clock.sleep_until(wake, look) => Event::Timer,
+        () = clock.sleep_until(wake, until) => Event::Timer,
     }
 }

@@ -19,13 +19,14 @@ mod connection;
 mod control;
 mod dispatcher;
 mod event;
+mod gather;
 mod hang;
 mod hold;
 mod inbox;
 mod instants;
 mod link;
 mod live;
-mod lull;
+
 mod manual;
 mod materialize;
 mod poll;

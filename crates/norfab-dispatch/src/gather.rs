@@ -1,0 +1,65 @@
+//! When what came is left in the row for what follows it, so that both are stored at once. Nothing that could be sent waits
+//! for that, and nothing that somebody waits for.
+
+use std::time::Duration;
+
+use norfab_model::{Broker, Clock, Link, Moment, Reply, ReplyKind, ScheduleStore, Store, Timestamp};
+
+use crate::Dispatcher;
+
+/// With so many jobs under way more is sure to come.
+const MUCH: usize = 32;
+/// How long what comes waits for more then, counted from when the last was stored.
+const GATHERING: Duration = Duration::from_millis(10);
+/// How long it waits for the next message with less, by the runtime's time: it is a pause in what arrives, no instant. The
+/// result of a short job comes a fraction of a millisecond after the word that there is one.
+pub(crate) const LULL: Duration = Duration::from_millis(2);
+/// For how many messages in a row.
+const MOST: u32 = 4;
+
+/// For how many messages in a row what came has been left in the row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Lull(u32);
+
+impl Lull {
+    /// Whether nothing is waited for.
+    pub(crate) fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// Until when what came waits for more of its kind: a moment, while so much is under way that more is sure to come. It
+    /// is stored together then, and nothing else has to be done before.
+    pub(crate) fn gathers(&self, now: Moment) -> Option<Timestamp> {
+        let until = self.stored_at?.saturating_add(GATHERING);
+        let is_soon = now.up < until;
+        let until = now.wall_at(until);
+        let waits = !self.inbox.is_empty() && self.inbox.len() < self.config.reply_batch;
+        let mut due = self.due.iter().filter_map(|due| due.expire).chain(self.schedule_due.flatten());
+        let nothing_else = self.due.is_some() && self.again.is_empty() && due.all(|at| at > until);
+        (is_soon && waits && nothing_else && self.requests.len() >= MUCH).then_some(until)
+    }
+
+    /// Whether more is waited for after what just came: while little is under way, where nothing came that a caller waits
+    /// for, and no job waits that may be sent by what came.
+    pub(crate) fn lull_after(&self, now: Timestamp, before: Lull) -> Lull {
+        let little = !self.inbox.is_empty() && self.requests.len() < MUCH;
+        let settled = self.is_settled() && self.link.link() == Link::Up;
+        let to_send = self.due.as_ref().is_none_or(|due| due.send.is_some_and(|at| at <= now));
+        let expects = little && settled && !to_send && self.inbox.iter().all(announces);
+        if expects && before.0 < MOST { Lull(before.0 + 1) } else { Lull::default() }
+    }
+}
+
+/// Whether something is to follow a reply, and nobody acts on it but by asking for that.
+fn announces(reply: &Reply) -> bool {
+    match reply.kind {
+        ReplyKind::Accepted { .. } | ReplyKind::Stored { .. } | ReplyKind::Event(_) => true,
+        ReplyKind::Refused { .. }
+        | ReplyKind::Pending { .. }
+        | ReplyKind::WaitingInput { .. }
+        | ReplyKind::Result { .. }
+        | ReplyKind::NotFound { .. } => false,
+    }
+}
