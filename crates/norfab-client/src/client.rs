@@ -205,21 +205,35 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         let shared = &self.core.shared;
         let mut handle = JobHandle::new(job.id().clone(), Arc::clone(shared));
         let job = match acknowledged {
-            Acknowledged::WhenAdded => shared.store.job_add(now, &job).await?,
-            Acknowledged::AtItsEnd => self.add_to_run(now, &job).await?,
+            Acknowledged::WhenAdded => self.add_and_tell(now, job).await?,
+            Acknowledged::AtItsEnd => {
+                let job = self.add_to_run(now, &job).await?;
+                tell_of(shared, self.core.guest.as_deref(), &job);
+                job
+            }
         };
         handle.added(&job);
-        if let Some(guest) = &self.core.guest {
-            guest.adopt(job.uuid.clone());
-        }
-        if let Some(control) = shared.control() {
-            control.added(job);
-        }
         Ok(handle)
     }
 
+    /// Adds a job. A caller that goes away takes nothing back, and what was added is told of all the same: nobody else would
+    /// look for it before its time has passed.
+    async fn add_and_tell(&self, now: Timestamp, job: ValidJob) -> Result<Job, ClientError> {
+        let (shared, guest) = (Arc::clone(&self.core.shared), self.core.guest.clone());
+        let adding = tokio::spawn(async move {
+            let added = shared.store.job_add(now, &job).await;
+            if let Ok(job) = &added {
+                tell_of(&shared, guest.as_deref(), job);
+            }
+            added
+        });
+        // It ends otherwise only when the runtime does.
+        Ok(adding.await.map_err(|_| ClientError::Closed)??)
+    }
+
     /// Adds a job that is to run at once. The dispatcher hears of it while it is being added, so that its claim waits in the
-    /// store behind that; where it comes too early, it finds nothing, and hears of the job once it is there as of any other.
+    /// store behind that. Where it comes too early, or nothing was added, it finds nothing; once the job is there, it hears
+    /// of it as of any other.
     async fn add_to_run(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
         let shared = &self.core.shared;
         let announce = async {
@@ -446,6 +460,16 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
 enum Acknowledged {
     WhenAdded,
     AtItsEnd,
+}
+
+/// Has a job that was added served: by this process where it serves all, or its own.
+fn tell_of<S: Store, C: Clock>(shared: &Shared<S, C>, guest: Option<&Guest>, job: &Job) {
+    if let Some(guest) = guest {
+        guest.adopt(job.uuid.clone());
+    }
+    if let Some(control) = shared.control() {
+        control.added(job.clone());
+    }
 }
 
 fn immediate(job: NewJob) -> Result<NewJob, ClientError> {

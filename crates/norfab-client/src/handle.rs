@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use norfab_model::{Clock, Job, JobDetail, JobEvent, JobId, JobStatus, Json, Results, Store, Uptime};
+use norfab_model::{Clock, Job, JobDetail, JobEvent, JobId, JobStatus, Json, Results, Store, Timestamp};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -138,11 +138,12 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
     /// [`ClientError::Store`] when the job cannot be read.
     pub async fn overdue(&self) -> Result<String, ClientError> {
         let clock = &self.shared.clock;
-        // Nothing is overdue sooner, and mostly the wait is over by then.
-        let mut next = clock.now().saturating_add(OVERDUE);
+        // Nothing is overdue sooner, and mostly the wait is over by then. However the wall clock is set, this looks again.
+        let mut pause = OVERDUE;
         loop {
-            while clock.now() < next {
-                clock.sleep_until(next, Uptime::MAX).await;
+            let until = clock.uptime().saturating_add(pause);
+            while clock.uptime() < until {
+                clock.sleep_until(Timestamp::MAX, until).await;
             }
             let job = self.job().await?;
             let deadline = job.deadline.filter(|_| job.status.is_in_flight());
@@ -155,8 +156,8 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
                     now.since(deadline).as_secs()
                 ));
             }
-            let deadline = deadline.map(|at| at.saturating_add(OVERDUE));
-            next = deadline.unwrap_or_else(|| now.saturating_add(OVERDUE));
+            let left = deadline.map(|at| at.saturating_add(OVERDUE).since(now));
+            pause = left.map_or(OVERDUE, |left| left.min(OVERDUE));
         }
     }
 
