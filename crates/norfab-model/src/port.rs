@@ -206,7 +206,7 @@ pub struct Applied {
     /// Whether the row changed.
     pub changed: bool,
     /// What its workers answered, when these replies ended it and the results are small enough to be handed around, up to
-    /// 64 KiB of JSON: who waits for them need not ask the store then.
+    /// 64 KiB with the workers' names: who waits for them need not ask the store then.
     pub results: Option<Results>,
 }
 
@@ -349,7 +349,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Takes up to `limit` answers out of the store, in the order in which they were added. Fewer than `limit`: no more
-    /// wait. Those to a question that is no longer open are dropped. With nothing there this is one look at an index.
+    /// wait. Those to a question that is no longer open are dropped. With nothing there this is one look at an index. As with
+    /// every method, who drops the future may find it done: answers that were taken are then sent by nobody.
     fn answer_take(
         &self,
         scope: &Scope,

@@ -1,5 +1,6 @@
 -- NEW jobs become SUBMITTING, with the target that they are sent to.
--- The fields of row N of the rows (?1) lie in ?2, 31 numbers of 20 digits each, the smallest of all for NULL, and their texts in ?3.
+-- The fields of row N of the rows (?1) lie in ?2, 31 numbers of 20 digits each in the order of `ChangedJobs` (encode.rs), the
+-- smallest number of all for NULL, their texts in ?3.
 UPDATE jobs NOT INDEXED
 SET status = 'SUBMITTING',
     -- One that runs already stays as it is: another program's may lie between two microseconds.

@@ -1,5 +1,6 @@
 -- Jobs in flight are sent again, or asked for where they may not start any more.
--- The fields of row N of the rows (?1) lie in ?2, 31 numbers of 20 digits each, the smallest of all for NULL, and their texts in ?3.
+-- The fields of row N of the rows (?1) lie in ?2, 31 numbers of 20 digits each in the order of `ChangedJobs` (encode.rs), the
+-- smallest number of all for NULL, their texts in ?3.
 UPDATE jobs NOT INDEXED
 SET status = CAST(substr(?3, CAST(substr(?2, change.key * 620 + 221, 20) AS INTEGER), CAST(substr(?2, change.key * 620 + 241, 20) AS INTEGER)) AS TEXT),
     dispatch_target = CAST(substr(?3, nullif(CAST(substr(?2, change.key * 620 + 261, 20) AS INTEGER), -9223372036854775808), CAST(substr(?2, change.key * 620 + 281, 20) AS INTEGER)) AS TEXT),

@@ -1,5 +1,5 @@
-//! What statements are given: rows of JSON, instants as integer microseconds, payloads cut out of one blob. So a step
-//! over a thousand jobs is one statement.
+//! What statements are given: row numbers or identities as JSON, the fields of the rows packed, instants as integer
+//! microseconds. So a step over a thousand jobs is one statement.
 
 use norfab_model::{Job, JobEvent, JobId, JobStatus, Results, Timestamp, ValidJob};
 use serde::Serialize;
