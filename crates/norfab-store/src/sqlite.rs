@@ -11,6 +11,7 @@ mod driver;
 mod encode;
 mod error;
 mod event;
+mod group;
 mod info;
 mod job;
 mod list;
@@ -36,6 +37,7 @@ use norfab_model::{
     StoreError, StoredAnswer, Timestamp, ValidJob,
 };
 use rusqlite::Connection;
+use tokio::sync::oneshot;
 
 pub use codec::{Codec, UnknownCodec};
 pub use error::StoreOpenError;
@@ -43,13 +45,14 @@ pub use info::DatabaseInfo;
 pub use migrate::{Migrated, MigrationInfo};
 pub use open::{Access, CodecChoice, Durability, StoreOptions};
 
-use driver::NoAnswer;
+use driver::{NoAnswer, Work};
 use encode::EncodeError;
+use group::{Company, Group, Member, Tell};
 use local_time::{LocalTime, LocalZone};
 use open::Connections;
 use statement::Tx;
 
-use crate::transition::Stored;
+use crate::transition::{Stored, must_last};
 
 /// A job database in an SQLite file.
 ///
@@ -113,7 +116,7 @@ impl SqliteStore {
 }
 
 impl Shared {
-    /// Has work done by the thread that writes.
+    /// Has work done by the thread that writes, by itself.
     async fn on_writer<T, E>(
         self: &Arc<Self>,
         work: impl FnOnce(&Session<'_>) -> Result<T, E> + Send + 'static,
@@ -123,14 +126,47 @@ impl Shared {
         E: From<StoreError> + Send + 'static,
     {
         let shared = Arc::clone(self);
-        let done = self.connections.kept.run(move |connection| work(&Session { shared: &shared, connection })).await;
-        done.unwrap_or_else(|none| Err(storage(CALL)(none.into_source()).into()))
+        let work = move |connection: &Connection| work(&Session { shared: &shared, connection, group: None });
+        let done = self.connections.kept.run(work).await;
+        done.unwrap_or_else(|none| Err(no_answer(none).into()))
     }
 
-    /// Has work done by the thread that writes, and does not wait for it.
-    fn post(self: &Arc<Self>, work: impl FnOnce(&Session<'_>) + Send + 'static) -> Result<(), NoAnswer> {
+    /// Has work done by the thread that writes, in one transaction with what waits beside it.
+    async fn with_others<T, E>(
+        self: &Arc<Self>,
+        durability: Durability,
+        work: impl FnOnce(&Session<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let work = move |session: &Session<'_>| -> Tell {
+            let done = work(session);
+            Box::new(move |kept| {
+                let done = done.and_then(|done| kept.map(|()| done).map_err(|undone| no_answer(undone.into()).into()));
+                // Who does not wait any more needs no answer.
+                let _ = answer.send(done);
+            })
+        };
+        match self.post(durability, Company::AsItComes, work) {
+            Ok(()) => answered.await.unwrap_or_else(|_| Err(no_answer(NoAnswer::Panicked).into())),
+            Err(none) => Err(no_answer(none).into()),
+        }
+    }
+
+    /// Has work done by the thread that writes, in one transaction with what waits beside it, and does not wait for it.
+    fn post(
+        self: &Arc<Self>,
+        durability: Durability,
+        company: Company,
+        work: impl FnOnce(&Session<'_>) -> Tell + Send + 'static,
+    ) -> Result<(), NoAnswer> {
         let shared = Arc::clone(self);
-        self.connections.kept.post(move |connection| work(&Session { shared: &shared, connection }))
+        let work =
+            move |connection: &Connection, group: Option<&Group>| work(&Session { shared: &shared, connection, group });
+        self.connections.kept.hand_over(Work::Shared(Member { durability, company, work: Box::new(work) }))
     }
 
     /// Has work done by a thread that only reads.
@@ -143,8 +179,9 @@ impl Shared {
         E: From<StoreError> + Send + 'static,
     {
         let shared = Arc::clone(self);
-        let done = self.connections.readers.run(move |connection| work(&Session { shared: &shared, connection })).await;
-        done.unwrap_or_else(|none| Err(storage(CALL)(none.into_source()).into()))
+        let work = move |connection: &Connection| work(&Session { shared: &shared, connection, group: None });
+        let done = self.connections.readers.run(work).await;
+        done.unwrap_or_else(|none| Err(no_answer(none).into()))
     }
 
     /// The results that a row holds, or why they cannot be read.
@@ -153,13 +190,17 @@ impl Shared {
     }
 }
 
-/// What the database fails to do when a call does not come to it.
-const CALL: &str = "answer";
+/// What is said of a call that did not come to the database, or that did not stay in it.
+fn no_answer(none: NoAnswer) -> StoreError {
+    storage("answer")(none.into_source())
+}
 
 /// A connection, in the thread that it belongs to, and what all threads share.
 struct Session<'a> {
     shared: &'a Shared,
     connection: &'a Connection,
+    /// The transaction that it shares with other calls.
+    group: Option<&'a Group>,
 }
 
 impl Deref for Session<'_> {
@@ -183,17 +224,16 @@ impl Session<'_> {
         self.begin(Durability::Normal, doing)
     }
 
-    /// The setting cannot be changed within a transaction, and belongs to the connection: it goes with each beginning.
     fn begin(&self, durability: Durability, doing: &'static str) -> Result<Tx<'_>, StoreError> {
         if self.access == Access::ReadOnly {
             return Err(StoreError::ReadOnly(doing));
         }
         self.connections.whereabouts.check().map_err(storage(doing))?;
-        let setting = match durability {
-            Durability::Full => "PRAGMA synchronous = FULL",
-            Durability::Normal => "PRAGMA synchronous = NORMAL",
+        let begun = match self.group {
+            Some(group) => group.begin(self.connection),
+            None => Tx::begin(self.connection, durability),
         };
-        Tx::begin(self.connection, &[setting, "BEGIN IMMEDIATE"]).map_err(storage(doing))
+        begun.map_err(storage(doing))
     }
 
     /// The connection, to read with.
@@ -204,7 +244,7 @@ impl Session<'_> {
 
     /// One snapshot, for several statements that read.
     fn snapshot(&self, doing: &'static str) -> Result<Tx<'_>, StoreError> {
-        Tx::begin(self.read(doing)?, &["BEGIN"]).map_err(storage(doing))
+        Tx::snapshot(self.read(doing)?).map_err(storage(doing))
     }
 
     fn local(&self, now: Timestamp, connection: &Connection) -> rusqlite::Result<LocalTime> {
@@ -225,11 +265,11 @@ fn storage<E: Into<EncodeError>>(doing: &'static str) -> impl Fn(E) -> StoreErro
 
 impl Store for SqliteStore {
     async fn job_add(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        add::job_add(&self.shared, now, job, self.shared.durability).await
+        add::job_add(&self.shared, now, job, Company::AsItComes).await
     }
 
     async fn job_add_to_run(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        add::job_add(&self.shared, now, job, Durability::Normal).await
+        add::job_add(&self.shared, now, job, Company::Follows).await
     }
 
     async fn job_find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
@@ -259,7 +299,9 @@ impl Store for SqliteStore {
 
     async fn job_release_due(&self, now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError> {
         let scope = scope.clone();
-        self.shared.on_writer(move |session| pass::job_release_due(session, now, &scope, link)).await
+        self.shared
+            .with_others(Durability::Normal, move |session| pass::job_release_due(session, now, &scope, link))
+            .await
     }
 
     async fn job_expire_due(&self, now: Timestamp, scope: &Scope, overdue: Overdue) -> Result<Vec<Job>, StoreError> {
@@ -273,7 +315,7 @@ impl Store for SqliteStore {
         let work = move |session: &Session<'_>| {
             pass::job_claim(session, Claim { now, scope: &scope, limit, live: live.as_ref(), policy })
         };
-        self.shared.on_writer(work).await
+        self.shared.with_others(self.shared.durability, work).await
     }
 
     async fn job_send_again(
@@ -283,7 +325,9 @@ impl Store for SqliteStore {
         live: Option<&LiveWorkers>,
     ) -> Result<SentAgain, StoreError> {
         let live = live.cloned();
-        self.shared.on_writer(move |session| pass::job_send_again(session, now, jobs, live.as_ref())).await
+        self.shared
+            .with_others(self.shared.durability, move |session| pass::job_send_again(session, now, jobs, live.as_ref()))
+            .await
     }
 
     async fn job_take_polls(
@@ -294,7 +338,9 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<Poll>, StoreError> {
         let scope = scope.clone();
-        self.shared.on_writer(move |session| pass::job_take_polls(session, now, &scope, before, limit)).await
+        self.shared
+            .with_others(Durability::Normal, move |session| pass::job_take_polls(session, now, &scope, before, limit))
+            .await
     }
 
     async fn job_apply(
@@ -303,7 +349,9 @@ impl Store for SqliteStore {
         policy: RetryPolicy,
         replies: Vec<Reply>,
     ) -> Result<AppliedReplies, StoreError> {
-        self.shared.on_writer(move |session| apply::job_apply(session, now, policy, replies)).await
+        let durability = if replies.iter().any(must_last) { self.shared.durability } else { Durability::Normal };
+        let work = move |session: &Session<'_>| apply::job_apply(session, now, policy, durability, replies);
+        self.shared.with_others(durability, work).await
     }
 
     async fn job_realign(&self, now: Timestamp) -> Result<u64, StoreError> {

@@ -1,7 +1,7 @@
 //! Adding jobs. What is added at the same time by several callers shares one transaction, and so one wait for the disk.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use norfab_model::{Job, JobEvent, StoreError, Timestamp, ValidJob};
 use tokio::sync::oneshot;
@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 use super::driver::NoAnswer;
 use super::encode::NewJobs;
 use super::event::event_add_in_tx;
-use super::{Access, Durability, Session, Shared, storage};
+use super::group::{Company, Undone};
+use super::{Access, Session, Shared, storage};
 use crate::sqlite::statement::scalar;
 use crate::transition;
 use rusqlite::Connection;
@@ -21,92 +22,56 @@ const MOST_BYTES: usize = 32 << 20;
 
 /// Jobs that wait to be added.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    waiting: Mutex<Vec<Waiting>>,
+pub(super) struct Queue(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: VecDeque<ToAdd>,
+    turn: Turn,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct ToAdd {
     now: Timestamp,
     job: ValidJob,
-    durability: Durability,
     answer: oneshot::Sender<Result<Job, StoreError>>,
 }
 
+/// Whether the writer is going to come to the queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Turn {
+    #[default]
+    None,
+    Asked,
+}
+
 impl Queue {
-    /// Joins the queue. Who finds it empty must have it written.
-    fn join(&self, waiting: Waiting) -> Place {
-        let mut queue = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push(waiting);
-        if queue.len() == 1 { Place::First } else { Place::Behind }
+    fn locked(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Vec<Waiting> {
-        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Joins the queue. Returns what the turn was until now; who finds none asks for one.
+    fn join(&self, job: ToAdd) -> Turn {
+        let mut waiting = self.locked();
+        waiting.jobs.push_back(job);
+        std::mem::replace(&mut waiting.turn, Turn::Asked)
     }
-}
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    First,
-    Behind,
-}
-
-fn most_durable(waiting: &[Waiting]) -> Durability {
-    let full = waiting.iter().any(|one| one.durability == Durability::Full);
-    if full { Durability::Full } else { Durability::Normal }
-}
-
-pub(super) async fn job_add(
-    shared: &Arc<Shared>,
-    now: Timestamp,
-    job: &ValidJob,
-    durability: Durability,
-) -> Result<Job, StoreError> {
-    if shared.access == Access::ReadOnly {
-        return Err(StoreError::ReadOnly(DOING));
+    /// Those whose turn has come, and whether another one is asked for by that.
+    fn take(&self) -> (Vec<ToAdd>, Turn) {
+        let mut waiting = self.locked();
+        let size = batch_size(&waiting.jobs);
+        let batch = waiting.jobs.drain(..size).collect();
+        waiting.turn = if waiting.jobs.is_empty() { Turn::None } else { Turn::Asked };
+        (batch, waiting.turn)
     }
-    let (answer, answered) = oneshot::channel();
-    if shared.adds.join(Waiting { now, job: job.clone(), durability, answer }) == Place::First {
-        let turn = Turn(Some(Arc::clone(shared)));
-        // A caller that goes away does not take the others' jobs with it. Where it is closed, `turn` ends here.
-        let _ = shared.post(move |session| {
-            turn.has_come();
-            write_waiting(session);
-        });
-    }
-    answered.await.unwrap_or_else(|_| Err(storage(DOING)(NoAnswer::Closed)))
-}
 
-/// That the queue is going to be written. Where it is not, those who wait must not wait for ever.
-struct Turn(Option<Arc<Shared>>);
-
-impl Turn {
-    fn has_come(mut self) {
-        self.0 = None;
+    fn give_up(&self) {
+        *self.locked() = Waiting::default();
     }
 }
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        if let Some(shared) = &self.0 {
-            drop(shared.adds.take());
-        }
-    }
-}
-
-/// Adds everything that has arrived until the writer has come to it.
-fn write_waiting(shared: &Session<'_>) {
-    let mut waiting = shared.adds.take();
-    while !waiting.is_empty() {
-        let rest = waiting.split_off(batch_size(&waiting));
-        let outcome = add_batch(shared, &waiting);
-        answer(waiting, outcome);
-        waiting = rest;
-    }
-}
-
-fn batch_size(waiting: &[Waiting]) -> usize {
+fn batch_size(waiting: &VecDeque<ToAdd>) -> usize {
     let mut bytes = 0_usize;
     let fits = waiting.iter().take(MOST_JOBS).take_while(|one| {
         let fits = bytes < MOST_BYTES;
@@ -116,12 +81,60 @@ fn batch_size(waiting: &[Waiting]) -> usize {
     fits.count()
 }
 
+pub(super) async fn job_add(
+    shared: &Arc<Shared>,
+    now: Timestamp,
+    job: &ValidJob,
+    company: Company,
+) -> Result<Job, StoreError> {
+    if shared.access == Access::ReadOnly {
+        return Err(StoreError::ReadOnly(DOING));
+    }
+    let (answer, answered) = oneshot::channel();
+    if shared.adds.join(ToAdd { now, job: job.clone(), answer }) == Turn::None {
+        ask_for_turn(shared, company);
+    }
+    answered.await.unwrap_or_else(|_| Err(storage(DOING)(NoAnswer::Closed)))
+}
+
+/// Has the queue written by the next turn of the writer. A caller that goes away does not take the others' jobs with it.
+fn ask_for_turn(shared: &Arc<Shared>, company: Company) {
+    let promise = Promise(Some(Arc::clone(shared)));
+    // Where it is closed, the promise ends here.
+    let _ = shared.post(shared.durability, company, move |session| {
+        let shared = promise.kept();
+        let (batch, turn) = session.adds.take();
+        if let (Turn::Asked, Some(shared)) = (turn, shared) {
+            ask_for_turn(&shared, Company::AsItComes);
+        }
+        let outcome = add_batch(session, &batch);
+        Box::new(move |kept| answer(batch, outcome, kept))
+    });
+}
+
+/// That the queue is going to be written. Where it is not, those who wait must not wait for ever.
+struct Promise(Option<Arc<Shared>>);
+
+impl Promise {
+    fn kept(mut self) -> Option<Arc<Shared>> {
+        self.0.take()
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.0 {
+            shared.adds.give_up();
+        }
+    }
+}
+
 /// Adds a batch. For each job: whether it was not there before.
-fn add_batch(shared: &Session<'_>, batch: &[Waiting]) -> Result<Vec<Option<Job>>, StoreError> {
-    let tx = shared.begin(most_durable(batch), DOING)?;
+fn add_batch(shared: &Session<'_>, batch: &[ToAdd]) -> Result<Vec<Option<Job>>, StoreError> {
+    let tx = shared.write(DOING)?;
     let jobs: Vec<(Timestamp, Job)> = batch.iter().map(|one| (one.now, one.job.row(one.now))).collect();
     let mut rows = NewJobs::with_capacity(batch.len());
-    for (Waiting { job: valid, .. }, (now, job)) in batch.iter().zip(&jobs) {
+    for (ToAdd { job: valid, .. }, (now, job)) in batch.iter().zip(&jobs) {
         let local = shared.local(*now, &tx).map_err(storage(DOING))?;
         rows.push(valid, job, &local, shared.codec).map_err(storage(DOING))?;
     }
@@ -146,8 +159,9 @@ fn add_events(
     event_add_in_tx(connection, shared.codec, &mut events, DOING)
 }
 
-fn answer(batch: Vec<Waiting>, outcome: Result<Vec<Option<Job>>, StoreError>) {
-    match outcome {
+fn answer(batch: Vec<ToAdd>, outcome: Result<Vec<Option<Job>>, StoreError>, kept: Result<(), Undone>) {
+    let undone = |undone: Undone| storage(DOING)(undone);
+    match outcome.and_then(|jobs| kept.map(|()| jobs).map_err(undone)) {
         Ok(jobs) => {
             for (waiting, job) in batch.into_iter().zip(jobs) {
                 let answer = job.ok_or_else(|| StoreError::JobExists(waiting.job.id().clone()));

@@ -10,9 +10,9 @@ use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted};
 use super::local_time::LocalTime;
 use super::schedule::count_failed_in_tx;
-use super::{Session, storage};
+use super::{Durability, Session, storage};
 use crate::sqlite::statement::statement;
-use crate::transition::{Fold, must_last, needs_results};
+use crate::transition::{Fold, needs_results};
 use rusqlite::Connection;
 
 const DOING: &str = "apply replies";
@@ -21,12 +21,13 @@ pub(super) fn job_apply(
     shared: &Session<'_>,
     now: Timestamp,
     policy: RetryPolicy,
+    durability: Durability,
     replies: Vec<Reply>,
 ) -> Result<AppliedReplies, StoreError> {
     if replies.is_empty() {
         return Ok(AppliedReplies::default());
     }
-    let tx = if replies.iter().any(must_last) { shared.write(DOING)? } else { shared.write_along(DOING)? };
+    let tx = shared.begin(durability, DOING)?;
     let mut folds = load_folds(shared, &tx, &replies)?;
     let mut outcome = AppliedReplies::default();
     for reply in replies {

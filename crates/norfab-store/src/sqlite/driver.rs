@@ -8,10 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use super::group::{self, Member, Undone};
 use super::whereabouts::Astray;
 
 /// What a thread is to do with its connection.
-type Work = Box<dyn FnOnce(&Connection) + Send>;
+pub(super) enum Work {
+    Alone(Box<dyn FnOnce(&Connection) + Send>),
+    Shared(Member),
+}
 
 /// Why there is no answer to what a thread was to do.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +26,8 @@ pub(super) enum NoAnswer {
     Panicked,
     #[error(transparent)]
     NoConnection(#[from] NotStarted),
+    #[error(transparent)]
+    Undone(#[from] Undone),
 }
 
 impl NoAnswer {
@@ -85,13 +91,13 @@ impl Worker {
         work: impl FnOnce(&Connection) -> T + Send + 'static,
     ) -> Result<T, NoAnswer> {
         let (answer, answered) = oneshot::channel();
-        self.post(move |connection| drop(answer.send(work(connection))))?;
+        self.hand_over(Work::Alone(Box::new(move |connection| drop(answer.send(work(connection))))))?;
         answered.await.map_err(|_| NoAnswer::Panicked)
     }
 
-    /// Has work done of which nobody awaits the end.
-    pub(super) fn post(&self, work: impl FnOnce(&Connection) + Send + 'static) -> Result<(), NoAnswer> {
-        locked(&self.work).as_ref().and_then(|sender| sender.send(Box::new(work)).ok()).ok_or(NoAnswer::Closed)
+    /// Has work done of which nobody awaits the end, after all that was handed over before.
+    pub(super) fn hand_over(&self, work: Work) -> Result<(), NoAnswer> {
+        locked(&self.work).as_ref().and_then(|sender| sender.send(work).ok()).ok_or(NoAnswer::Closed)
     }
 
     /// Closes the connection once all work is done, and waits for that, whoever else closes it.
@@ -170,12 +176,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn serve(connection: &Connection, waiting: &mpsc::Receiver<Work>) {
-    while let Ok(work) = waiting.recv() {
-        // A transaction is rolled back on its way out; who waits learns that there is no answer.
-        if catch_unwind(AssertUnwindSafe(|| work(connection))).is_err() {
-            tracing::error!("Work on the database ended in a panic; it is undone");
+    let mut next = None;
+    while let Some(work) = next.take().or_else(|| waiting.recv().ok()) {
+        match work {
+            // A transaction is rolled back on its way out; who waits learns that there is no answer.
+            Work::Alone(work) => {
+                if catch_unwind(AssertUnwindSafe(|| work(connection))).is_err() {
+                    tell_of_panic();
+                }
+            }
+            Work::Shared(first) => next = group::carry_out(connection, first, waiting),
         }
     }
+}
+
+pub(super) fn tell_of_panic() {
+    tracing::error!("Work on the database ended in a panic; it is undone");
 }
 
 #[cfg(test)]
@@ -268,7 +284,7 @@ mod tests {
         let (worker, readers) = (writer(&folder).await, readers(&folder, 2));
         readers.run(rows).await.unwrap();
         let (go_on, told) = mpsc::channel::<()>();
-        worker.post(move |_| told.recv().unwrap()).unwrap();
+        worker.hand_over(Work::Alone(Box::new(move |_| told.recv().unwrap()))).unwrap();
         let all = async { tokio::join!(worker.close(), worker.close(), readers.close(), readers.close()) };
         tokio::pin!(all);
         assert!(waits(all.as_mut()).await);

@@ -18,7 +18,7 @@ use norfab_model::{
 };
 
 use super::encode::EncodeError;
-use super::{Session, SqliteStore, storage};
+use super::{Durability, Session, SqliteStore, storage};
 
 pub(super) use failed::{count_failed_in_tx, schedule_of};
 
@@ -113,7 +113,7 @@ impl ScheduleStore for SqliteStore {
             let request = Materialize { now, limits: &limits, budget_left, batch, seen: &seen };
             Ok(materialize::schedule_materialize_due(session, request)?)
         };
-        self.shared.on_writer(work).await
+        self.shared.with_others(Durability::Normal, work).await
     }
 
     async fn schedule_realign(&self, now: Timestamp) -> Result<Vec<Realigned>, ScheduleError> {

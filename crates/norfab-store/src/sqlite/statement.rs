@@ -10,6 +10,8 @@ use sqlx::Sqlite;
 use sqlx::query::QueryScalar;
 use tracing::trace;
 
+use super::Durability;
+
 /// What one row of a statement is read as.
 pub(super) trait FromRow: Sized {
     /// The names of the columns, in their order; none where the names do not matter.
@@ -18,27 +20,88 @@ pub(super) trait FromRow: Sized {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self>;
 }
 
-/// A transaction, which is undone unless it is committed.
+/// A transaction, or the part of one that belongs to a call. It is undone unless it is committed.
 pub(super) struct Tx<'a> {
     connection: &'a Connection,
+    extent: Extent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    Part,
+    /// It is committed.
+    Over,
 }
 
 impl<'a> Tx<'a> {
-    /// Begins one by these statements.
-    pub(super) fn begin(connection: &'a Connection, statements: &[&'static str]) -> rusqlite::Result<Self> {
-        // One that could not be undone then may be now.
-        if !connection.is_autocommit() {
-            connection.execute_batch("ROLLBACK")?;
-        }
-        for sql in statements {
-            Statement::new(sql, Vec::new()).execute(connection)?;
-        }
-        Ok(Self { connection })
+    /// Begins one that writes. The setting cannot be changed within a transaction, and belongs to the connection: it goes
+    /// with each beginning.
+    pub(super) fn begin(connection: &'a Connection, durability: Durability) -> rusqlite::Result<Self> {
+        Self::open(connection, durability)?;
+        Ok(Self { connection, extent: Extent::Whole })
     }
 
-    pub(super) fn commit(self) -> rusqlite::Result<()> {
-        Statement::new("COMMIT", Vec::new()).execute(self.connection).map(drop)
+    /// Begins one that only reads.
+    pub(super) fn snapshot(connection: &'a Connection) -> rusqlite::Result<Self> {
+        undo_leftover(connection)?;
+        carry_out("BEGIN", connection)?;
+        Ok(Self { connection, extent: Extent::Whole })
     }
+
+    /// Begins a part of the one that is [open](Self::open).
+    pub(super) fn within(connection: &'a Connection) -> rusqlite::Result<Self> {
+        carry_out("SAVEPOINT part", connection)?;
+        Ok(Self { connection, extent: Extent::Part })
+    }
+
+    /// Begins one that writes, and leaves it open.
+    pub(super) fn open(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+        undo_leftover(connection)?;
+        let setting = match durability {
+            Durability::Full => "PRAGMA synchronous = FULL",
+            Durability::Normal => "PRAGMA synchronous = NORMAL",
+        };
+        carry_out(setting, connection)?;
+        carry_out("BEGIN IMMEDIATE", connection)
+    }
+
+    /// Commits the one that is [open](Self::open). One that cannot be committed is undone by the next that begins.
+    pub(super) fn close(connection: &Connection) -> rusqlite::Result<()> {
+        carry_out("COMMIT", connection)
+    }
+
+    pub(super) fn commit(mut self) -> rusqlite::Result<()> {
+        match self.extent {
+            Extent::Whole => Self::close(self.connection)?,
+            Extent::Part => carry_out("RELEASE part", self.connection)?,
+            Extent::Over => {}
+        }
+        self.extent = Extent::Over;
+        Ok(())
+    }
+
+    fn undo(&self) -> rusqlite::Result<()> {
+        match self.extent {
+            Extent::Whole => carry_out("ROLLBACK", self.connection),
+            Extent::Part => {
+                let part = carry_out("ROLLBACK TO part", self.connection);
+                let undone = part.and_then(|()| carry_out("RELEASE part", self.connection));
+                // What cannot be undone by itself is undone with all that it belongs to.
+                undone.or_else(|_| carry_out("ROLLBACK", self.connection))
+            }
+            Extent::Over => Ok(()),
+        }
+    }
+}
+
+/// One that could not be undone then may be now.
+fn undo_leftover(connection: &Connection) -> rusqlite::Result<()> {
+    if connection.is_autocommit() { Ok(()) } else { carry_out("ROLLBACK", connection) }
+}
+
+fn carry_out(sql: &'static str, connection: &Connection) -> rusqlite::Result<()> {
+    Statement::new(sql, Vec::new()).execute(connection).map(drop)
 }
 
 impl Deref for Tx<'_> {
@@ -51,9 +114,9 @@ impl Deref for Tx<'_> {
 
 impl Drop for Tx<'_> {
     fn drop(&mut self) {
-        // After a commit there is none; and SQLite itself ends one that the disk refuses.
+        // SQLite itself ends one that the disk refuses.
         if !self.connection.is_autocommit()
-            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+            && let Err(error) = self.undo()
         {
             tracing::warn!(%error, "Could not undo a transaction");
         }
