@@ -8,6 +8,9 @@ use norfab_model::{Clock, SLEEP_CAP_SECONDS, Timestamp, Uptime};
 /// The longest sleep in one piece: a step of the clock, or a machine that was suspended, delays work by this at most.
 const LONGEST_SLEEP: Duration = Duration::from_secs(SLEEP_CAP_SECONDS as u64);
 
+/// How early the runtime's timer is to end for an instant that is to be met, and a millisecond more.
+const COARSE: Duration = Duration::from_millis(2);
+
 /// From where this process counts the time that passes.
 #[expect(clippy::disallowed_methods, reason = "the one place where the clock is read")]
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -37,13 +40,61 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, at: Timestamp, until: Uptime) {
-        let left = at.since(self.now()).min(until.since(self.uptime()));
+        let other = until.since(self.uptime());
+        let mut left = at.since(self.now());
+        if left.min(other).is_zero() {
+            return;
+        }
+        // The runtime's timer ends at the millisecond behind its instant: soon enough for what is no instant of a job.
+        if other < left || left > LONGEST_SLEEP {
+            return tokio::time::sleep(left.min(other).min(LONGEST_SLEEP)).await;
+        }
+        if left > COARSE {
+            tokio::time::sleep(left.saturating_sub(COARSE)).await;
+            left = at.since(self.now());
+        }
         if !left.is_zero() {
-            // The timer rounds up to its milliseconds, and the clock here cuts to microseconds: nothing is released a hair
-            // early.
-            tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+            // The clock here cuts to microseconds: nothing is released a hair early.
+            precise::sleep(left.saturating_add(Duration::from_micros(1)).min(LONGEST_SLEEP)).await;
         }
     }
+}
+
+/// A sleep that ends within some microseconds of its end.
+#[cfg(target_os = "linux")]
+mod precise {
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::time::Duration;
+
+    use rustix::time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+    };
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+
+    pub(super) async fn sleep(left: Duration) {
+        // A process that may open no more files has a timer all the same.
+        if by_kernel(left).await.is_err() {
+            tokio::time::sleep(left).await;
+        }
+    }
+
+    #[expect(deprecated, reason = "it is unsound for a descriptor that changes, which this one does not")]
+    async fn by_kernel(left: Duration) -> io::Result<()> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer: OwnedFd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        timerfd_settime(&timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: once, it_value: left })?;
+        AsyncFd::with_interest(timer, Interest::READABLE)?.readable().await.map(drop)
+    }
+}
+
+/// A sleep as precise as the runtime's timer.
+#[cfg(not(target_os = "linux"))]
+mod precise {
+    pub(super) use tokio::time::sleep;
 }
 
 #[cfg(test)]

@@ -304,11 +304,13 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         // The results come while what announced them is stored.
         self.fetch_ready(now).await;
         if self.is_settled() {
-            // Nobody waits for the storing of what came as much as for this.
-            self.release_due(now).await?;
-            self.dispatch(now).await?;
-            if let Some(until) = self.gathers(now) {
-                return Ok(self.next_wake(now).await?.min(until));
+            self.make_and_send(now).await?;
+            if !self.inbox.is_empty() {
+                // Whether something is due has to be known for that.
+                let wake = self.next_wake(now).await?;
+                if let Some(until) = self.gathers(now) {
+                    return Ok(wake.min(until));
+                }
             }
         }
         self.apply_replies(now).await?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use norfab_model::{Broker, Clock, Link, Moment, Reply, ReplyKind, ScheduleStore, Store, Timestamp};
 
 use crate::Dispatcher;
+use crate::requests::Timing;
 
 /// With so many jobs under way more is sure to come.
 const MUCH: usize = 32;
@@ -29,16 +30,23 @@ impl Lull {
 }
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
-    /// Until when what came waits for more of its kind: a moment, while so much is under way that more is sure to come. It
-    /// is stored together then, and nothing else has to be done before.
+    /// Until when what came waits for more of its kind: a moment, while so much is under way that more is sure to come, or
+    /// where nobody waits for it. It is stored together then, and nothing else has to be done before.
     pub(crate) fn gathers(&self, now: Moment) -> Option<Timestamp> {
         let until = self.stored_at?.saturating_add(GATHERING);
         let is_soon = now.up < until;
         let until = now.wall_at(until);
         let waits = !self.inbox.is_empty() && self.inbox.len() < self.config.reply_batch;
-        let mut due = self.due.iter().filter_map(|due| due.expire).chain(self.schedule_due.flatten());
-        let nothing_else = self.due.is_some() && self.again.is_empty() && due.all(|at| at > until);
-        (is_soon && waits && nothing_else && self.requests.len() >= MUCH).then_some(until)
+        let expires = self.due.as_ref().is_none_or(|due| due.expire.is_some_and(|at| at <= until));
+        let occurs = self.schedule_due.is_some_and(|due| due.is_some_and(|at| at <= now.wall));
+        let nothing_else = self.again.is_empty() && !expires && !occurs;
+        let is_calm = self.requests.len() >= MUCH || !self.inbox.iter().any(|reply| self.may_be_awaited(reply));
+        (is_soon && waits && nothing_else && is_calm).then_some(until)
+    }
+
+    /// Whether somebody may be waiting for what a reply tells.
+    fn may_be_awaited(&self, reply: &Reply) -> bool {
+        self.requests.cause(&reply.job).is_none_or(|cause| cause.timing == Timing::Immediate)
     }
 
     /// Whether more is waited for after what just came: while little is under way, where nothing came that a caller waits

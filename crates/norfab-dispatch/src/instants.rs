@@ -43,6 +43,15 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
     }
 
+    /// Notes a job that was made, and may have been sent by now.
+    pub(crate) fn note_made(&mut self, job: &Job) {
+        if !self.requests.is_under_way(&job.uuid) {
+            self.note(job);
+        } else if let Some(due) = &mut self.due {
+            due.note_sent(job);
+        }
+    }
+
     /// Something may have changed behind the instants that were asked for.
     pub(crate) fn forget_instants(&mut self) {
         self.due = None;

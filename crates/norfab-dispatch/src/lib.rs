@@ -36,6 +36,7 @@ mod release;
 mod reply;
 mod requests;
 mod stray;
+mod together;
 mod trouble;
 
 pub use config::Config;

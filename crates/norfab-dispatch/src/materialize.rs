@@ -87,10 +87,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Makes jobs of the occurrences that are due. Every due schedule is looked at once; what the budget leaves over is
     /// due in the next pass, which follows at once. A guest makes none.
     async fn materialize_due(&mut self, now: Moment) -> Result<(), StoreError> {
-        if self.config.scope != Scope::All || self.link.link() == Link::Down {
-            return Ok(());
-        }
-        if self.schedule_due().await?.is_none_or(|at| at > now.wall) {
+        if !self.makes_occurrences() || self.schedule_due().await?.is_none_or(|at| at > now.wall) {
             return Ok(());
         }
         let mut budget_left = self.config.catch_up_limit;
@@ -110,6 +107,29 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
         self.schedule_due = None;
         Ok(())
+    }
+
+    /// Whether an occurrence is known to be due, and nothing about the schedules has to be seen to before it.
+    pub(crate) fn has_occurrence(&self, now: Moment) -> bool {
+        let is_due = self.schedule_due.flatten().is_some_and(|at| at <= now.wall);
+        let aligned = self.zones == Alignment::Done && self.cursors == Alignment::Done;
+        is_due && aligned && self.makes_occurrences() && self.schedule_trouble.current().is_none()
+    }
+
+    fn makes_occurrences(&self) -> bool {
+        self.config.scope == Scope::All && self.link.link() == Link::Up
+    }
+
+    /// Takes in what came of due schedules.
+    pub(crate) fn materialized(&mut self, now: Moment, outcome: Result<Materialized, ScheduleError>) {
+        self.schedule_due = None;
+        match outcome {
+            Ok(made) => self.tell_materialized(made),
+            Err(error) => {
+                self.forget_instants();
+                self.schedule_trouble.failed(now.up, &storage(error));
+            }
+        }
     }
 
     /// When a schedule is due next, asked for once and kept until something changes.
@@ -133,7 +153,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             tracing::error!(schedule = %quarantined.uuid, "Disabled a schedule: {}", quarantined.reason);
         }
         for job in made.created.into_iter().chain(made.missed) {
-            self.note(&job);
+            self.note_made(&job);
             self.tell_job(job);
         }
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use norfab_model::{
-    Broker, Claim, Clock, JobId, JobStatus, Link, Moment, RetryPolicy, ScheduleStore, Store, StoreError, Uptime,
+    Broker, Claim, Claimed, Clock, JobId, JobStatus, Link, Moment, RetryPolicy, ScheduleStore, Store, StoreError,
+    Uptime,
 };
 
 use crate::Dispatcher;
@@ -23,19 +24,34 @@ const FULL_PAUSE: Duration = Duration::from_millis(100);
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Claims and sends as many NEW jobs as the window has room for.
     pub(crate) async fn dispatch(&mut self, now: Moment) -> Result<(), StoreError> {
-        if self.is_queue_full(now.up) {
-            return Ok(());
+        if self.may_send(now.up) && self.must_send(now).await? {
+            self.claims = Claims::InDoubt;
+            let claimed = self.store.job_claim(self.claim(now)).await?;
+            self.send_claimed(now, claimed).await?;
         }
-        let ready = self.due().await?.send.is_some_and(|at| at <= now.wall);
-        let room = self.room();
-        if !ready || room == 0 || self.link.link() == Link::Down || self.live.owed_since().is_some() {
-            return Ok(());
-        }
-        let limit = u32::try_from(room).unwrap_or(u32::MAX);
+        Ok(())
+    }
+
+    /// Whether NEW jobs could be sent, were there any.
+    pub(crate) fn may_send(&mut self, now: Uptime) -> bool {
+        let has_way = !self.is_queue_full(now) && self.link.link() == Link::Up;
+        has_way && self.room() > 0 && self.live.owed_since().is_none()
+    }
+
+    /// Whether there is a NEW job to be sent now.
+    pub(crate) async fn must_send(&mut self, now: Moment) -> Result<bool, StoreError> {
+        Ok(self.due().await?.send.is_some_and(|at| at <= now.wall))
+    }
+
+    /// What to claim now.
+    pub(crate) fn claim(&self, now: Moment) -> Claim<'_> {
+        let limit = u32::try_from(self.room()).unwrap_or(u32::MAX);
         let (scope, live) = (&self.config.scope, self.live.fresh(now.up));
-        let claim = Claim { now: now.wall, scope, limit, live, policy: self.config.retry };
-        self.claims = Claims::InDoubt;
-        let claimed = self.store.job_claim(claim).await?;
+        Claim { now: now.wall, scope, limit, live, policy: self.config.retry }
+    }
+
+    /// Sends what was claimed.
+    pub(crate) async fn send_claimed(&mut self, now: Moment, claimed: Claimed) -> Result<(), StoreError> {
         self.claims = Claims::Known;
         let rest = if claimed.more || claimed.unplaced > 0 { Rest::Some } else { Rest::None };
         let (failed, postponed) = (claimed.failed, claimed.postponed);

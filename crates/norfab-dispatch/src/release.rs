@@ -1,20 +1,28 @@
 //! Jobs whose time has come, and jobs whose time is over.
 
-use norfab_model::{Broker, Clock, Link, Moment, Overdue, ScheduleStore, Store, StoreError};
+use norfab_model::{Broker, Clock, Link, Moment, Overdue, Released, ScheduleStore, Store, StoreError};
 
 use crate::Dispatcher;
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Releases delayed jobs that are due while the link is up, and marks those MISSED that may not start any more.
     pub(crate) async fn release_due(&mut self, now: Moment) -> Result<(), StoreError> {
-        let due = self.due().await?;
-        let link = self.link.link();
-        let to_release = link == Link::Up && due.release.is_some_and(|at| at <= now.wall);
-        let to_miss = due.miss.is_some_and(|at| at < now.wall);
-        if !to_release && !to_miss {
-            return Ok(());
+        if self.must_release(now).await? {
+            let outcome = self.store.job_release_due(now.wall, &self.config.scope, self.link.link()).await?;
+            self.tell_released(outcome);
         }
-        let outcome = self.store.job_release_due(now.wall, &self.config.scope, link).await?;
+        Ok(())
+    }
+
+    /// Whether there is a job to be released or to be marked.
+    pub(crate) async fn must_release(&mut self, now: Moment) -> Result<bool, StoreError> {
+        let due = self.due().await?;
+        let to_release = self.link.link() == Link::Up && due.release.is_some_and(|at| at <= now.wall);
+        let to_miss = due.miss.is_some_and(|at| at < now.wall);
+        Ok(to_release || to_miss)
+    }
+
+    pub(crate) fn tell_released(&mut self, outcome: Released) {
         self.due = None;
         self.progress |= !outcome.released.is_empty() || !outcome.missed.is_empty();
         for job in outcome.released {
@@ -25,7 +33,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             tracing::warn!(job = %job.uuid, "Missed the start deadline of a delayed job");
             self.tell_job(job);
         }
-        Ok(())
     }
 
     /// Ends jobs whose deadline has passed; those in flight only when their results do not wait anywhere.

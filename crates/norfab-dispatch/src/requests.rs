@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use norfab_model::{
     Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Moment, Poll, Post, Reply, ReplyKind,
-    Resend, SendAgain, Uptime, Workers,
+    Resend, ScheduleId, SendAgain, Uptime, Workers,
 };
 
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
@@ -64,6 +64,24 @@ struct Known {
     /// The workers that were asked for their results before what they said was stored.
     fetched: BTreeSet<String>,
     timer: Option<Uptime>,
+    /// What made the job; None when it was sent before this process began.
+    cause: Option<Cause>,
+}
+
+/// What made a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// The schedule that it belongs to.
+    pub(crate) schedule: Option<ScheduleId>,
+    /// Whether it had a time of its own.
+    pub(crate) timing: Timing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timing {
+    /// It was to run at once: somebody may be waiting for it.
+    Immediate,
+    Timed,
 }
 
 #[derive(Debug)]
@@ -134,6 +152,15 @@ impl Requests {
             self.large.insert(post.job.clone(), bytes);
         }
         self.note(now, &post.job, &post.service, What::Post(post.target.clone()));
+        if let Some(known) = self.jobs.get_mut(&post.job) {
+            let timing = if post.scheduled_for.is_some() { Timing::Timed } else { Timing::Immediate };
+            known.cause = Some(Cause { schedule: post.schedule_id.clone(), timing });
+        }
+    }
+
+    /// What made a job, if it was sent by this process.
+    pub(crate) fn cause(&self, job: &JobId) -> Option<&Cause> {
+        self.jobs.get(job)?.cause.as_ref()
     }
 
     /// Notes a GET that was just handed over.
@@ -273,8 +300,8 @@ impl Requests {
     /// The attempts to reach workers that are missing from a list go on.
     pub(crate) fn link_lost(&mut self) {
         let known = std::mem::replace(self, Self::new(self.patience));
-        for (job, Known { service, failed, send, .. }) in known.jobs {
-            self.jobs.insert(job.clone(), Known { service, failed, send, ..Known::default() });
+        for (job, Known { service, failed, send, cause, .. }) in known.jobs {
+            self.jobs.insert(job.clone(), Known { service, failed, send, cause, ..Known::default() });
             self.settle(&job);
         }
     }

@@ -46,6 +46,8 @@ async fn a_job_comes_back_from_every_worker() {
         args: Json::empty_array(),
         kwargs: Json::empty_object(),
         timeout: 60,
+        schedule_id: None,
+        scheduled_for: None,
     };
     broker.send(Request::Post(post)).await.unwrap();
     let (mut stored, mut results) = (BTreeSet::new(), BTreeSet::new());

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     FabricEvent, FollowUp, InputRequest, Job, JobDetail, JobEvent, JobFilter, JobId, JobPage, JobStats, JobStatus,
-    Json, LiveWorkers, Moment, Reply, Results, RetryPolicy, Timestamp, Uptime, ValidJob, Workers,
+    Json, LiveWorkers, Moment, Reply, Results, RetryPolicy, ScheduleId, Timestamp, Uptime, ValidJob, Workers,
 };
 
 /// Which jobs an owner of the database serves.
@@ -181,6 +181,10 @@ pub struct Post {
     pub kwargs: Json,
     /// Seconds that a worker may take.
     pub timeout: u32,
+    /// The schedule that the job belongs to.
+    pub schedule_id: Option<ScheduleId>,
+    /// When it was meant to start. None: at once, so that somebody may be waiting for it.
+    pub scheduled_for: Option<Timestamp>,
 }
 
 /// One job to ask for.
@@ -222,6 +226,8 @@ pub struct AppliedReplies {
 }
 
 /// Where jobs are kept. Each method is one transaction; it has happened when it returns, and not at all when it fails.
+/// Calls may be made while others are under way. Those that one task begins one after the other (polls for the first time)
+/// should be carried out in that order, as nothing gets lost by another one, but what the first makes is found by the second.
 ///
 /// Every update is conditional on the status that it expects. `now` is handed in: a store never reads a clock. Methods
 /// that look at many jobs take a constant number of statements. A row that cannot be read stops no other: the step that

@@ -86,6 +86,8 @@ async fn run_task(broker: &mut NfpBroker, service: &str, task: &str, more: &[Str
         args: Json::empty_array(),
         kwargs: Json::parse(kwargs)?,
         timeout: 60,
+        schedule_id: None,
+        scheduled_for: None,
     };
     broker.send(Request::Post(post)).await?;
     let mut missing: Option<HashSet<String>> = None;

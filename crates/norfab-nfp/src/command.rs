@@ -196,6 +196,8 @@ mod tests {
             args: json(args),
             kwargs: json(kwargs),
             timeout: 60,
+            schedule_id: None,
+            scheduled_for: None,
         })
     }
 

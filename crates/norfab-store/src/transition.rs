@@ -111,6 +111,8 @@ pub(crate) fn post(job: &Job, target: Workers, args: Json, kwargs: Json) -> Post
         args,
         kwargs,
         timeout: job.timeout,
+        schedule_id: job.schedule_id.clone(),
+        scheduled_for: job.scheduled_for,
     }
 }
 

@@ -40,7 +40,17 @@ fn names(names: &[&str]) -> Vec<String> {
 
 fn post(target: Workers) -> Post {
     let (args, kwargs) = (Json::empty_array(), Json::empty_object());
-    Post { job: id(), service: "dummy".into(), target, task: "echo".into(), args, kwargs, timeout: 1 }
+    Post {
+        job: id(),
+        service: "dummy".into(),
+        target,
+        task: "echo".into(),
+        args,
+        kwargs,
+        timeout: 1,
+        schedule_id: None,
+        scheduled_for: None,
+    }
 }
 
 fn poll() -> Poll {

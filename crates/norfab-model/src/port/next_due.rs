@@ -42,6 +42,11 @@ impl NextDue {
         }
     }
 
+    /// Takes in that a job was made and claimed since: it was never known to be NEW.
+    pub fn note_sent(&mut self, job: &Job) {
+        earlier(&mut self.expire, job.expires_at());
+    }
+
     /// Takes in that NEW jobs were claimed: their deadlines are those of jobs in flight now.
     pub fn note_claimed(&mut self) {
         earlier(&mut self.expire, self.expire_unsent);

@@ -183,6 +183,8 @@ pub(crate) fn post(number: usize, kwargs: String) -> Request {
         args: Json::empty_array(),
         kwargs: Json::parse(kwargs).unwrap(),
         timeout: 60,
+        schedule_id: None,
+        scheduled_for: None,
     })
 }
 

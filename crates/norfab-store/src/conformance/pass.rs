@@ -109,6 +109,8 @@ pub(super) async fn a_claim_records_target_and_count(database: &impl Database) {
             args: json("[1]"),
             kwargs: json("{\"a\":1.50}"),
             timeout: 60,
+            schedule_id: None,
+            scheduled_for: None,
         }]
     );
     let found = find(&store, &uuid).await;

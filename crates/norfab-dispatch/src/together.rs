@@ -1,0 +1,61 @@
+//! What is due at one instant is asked of the store at once: it can be one commit there, and one wait for the disk.
+
+use norfab_model::{Broker, Clock, Materialize, Moment, ScheduleId, ScheduleStore, Store, StoreError};
+
+use crate::Dispatcher;
+use crate::dispatcher::Claims;
+
+impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
+    /// Releases delayed jobs, makes jobs of due occurrences, and sends these with what else is NEW. Nobody waits for the
+    /// storing of what came as much as for this.
+    pub(crate) async fn make_and_send(&mut self, now: Moment) -> Result<(), StoreError> {
+        let releases = self.must_release(now).await?;
+        let ending = if self.has_occurrence(now) { self.ending() } else { None };
+        let sends = self.may_send(now.up) && (releases || ending.is_some() || self.must_send(now).await?);
+        if sends {
+            self.claims = Claims::InDoubt;
+        }
+        let (released, made, claimed) = {
+            let (store, config, claim) = (&self.store, &self.config, self.claim(now));
+            let (limits, budget_left, batch) = (&config.limits, config.catch_up_limit, config.schedule_batch);
+            let link = self.link.link();
+            let release = when(releases, || store.job_release_due(now.wall, &config.scope, link));
+            let make = when(ending.is_some(), || {
+                let seen = ending.as_deref().unwrap_or_default();
+                store.schedule_materialize_due(Materialize { now: now.wall, limits, budget_left, batch, seen })
+            });
+            let send = when(sends, || store.job_claim(claim));
+            tokio::join!(biased; release, make, send)
+        };
+        // What was claimed leaves first. What the others failed to do must not stop it.
+        let sent = match claimed {
+            Some(Ok(claimed)) => self.send_claimed(now, claimed).await,
+            Some(Err(error)) => Err(error),
+            None => Ok(()),
+        };
+        if let Some(made) = made {
+            self.materialized(now, made);
+        }
+        if let Some(released) = released {
+            self.tell_released(released?);
+        }
+        sent
+    }
+
+    /// The schedules whose jobs may be ended by what came and is not stored: their occurrences wait for that, as an earlier
+    /// one would count as running still. None when they are not known.
+    fn ending(&self) -> Option<Vec<ScheduleId>> {
+        let mut schedules = Vec::new();
+        for reply in &self.inbox {
+            schedules.extend(self.requests.cause(&reply.job)?.schedule.clone());
+        }
+        schedules.sort();
+        schedules.dedup();
+        Some(schedules)
+    }
+}
+
+/// Does it or not.
+async fn when<T, F: Future<Output = T>>(does: bool, work: impl FnOnce() -> F) -> Option<T> {
+    if does { Some(work().await) } else { None }
+}
