@@ -228,7 +228,9 @@ impl Session<'_> {
         if self.access == Access::ReadOnly {
             return Err(StoreError::ReadOnly(doing));
         }
-        self.connections.whereabouts.check().map_err(storage(doing))?;
+        if !self.group.is_some_and(Group::has_begun) {
+            self.connections.whereabouts.check().map_err(storage(doing))?;
+        }
         let begun = match self.group {
             Some(group) => group.begin(self.connection),
             None => Tx::begin(self.connection, durability),

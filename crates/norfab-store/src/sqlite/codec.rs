@@ -1,6 +1,7 @@
 //! Payloads as the database keeps them: JSON, compressed. Any form that NorFab has ever written is read; what comes out
 //! is bounded.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::str::FromStr;
@@ -10,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use lz4_flex::frame::{FrameDecoder, FrameEncoder, FrameInfo};
+use lz4_flex::frame::{BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 use norfab_model::{Json, Results};
 use serde::Deserialize;
 
@@ -44,16 +45,39 @@ impl Codec {
                 encoder.write_all(text.as_bytes())?;
                 encoder.finish()?;
             }
+            Self::Lz4 if (1..=SMALL).contains(&text.len()) => append_small(text, out)?,
             Self::Lz4 => {
-                // Without the checksum a flipped bit would decode to something else, silently.
-                let info = FrameInfo::new().content_checksum(true);
-                let mut encoder = FrameEncoder::with_frame_info(info, &mut *out);
+                let mut encoder = FrameEncoder::with_frame_info(frame(), &mut *out);
                 encoder.write_all(text.as_bytes())?;
                 encoder.finish().map_err(io::Error::other)?;
             }
         }
         Ok(Place { at: at + 1, bytes: out.len() - at })
     }
+}
+
+/// Bytes of a text that is one block of a frame.
+const SMALL: usize = 64 << 10;
+
+/// Without the checksum a flipped bit would decode to something else, silently.
+fn frame() -> FrameInfo {
+    FrameInfo::new().content_checksum(true)
+}
+
+thread_local! {
+    /// What a frame takes of memory is more than most payloads have: it is kept for the next one.
+    static ENCODER: RefCell<Option<FrameEncoder<Vec<u8>>>> = const { RefCell::new(None) };
+}
+
+fn append_small(text: &str, out: &mut Vec<u8>) -> io::Result<()> {
+    let new = || FrameEncoder::with_frame_info(frame().block_size(BlockSize::Max64KB), Vec::new());
+    // One that failed is not used again.
+    let mut encoder = ENCODER.take().unwrap_or_else(new);
+    encoder.write_all(text.as_bytes())?;
+    encoder.try_finish().map_err(io::Error::other)?;
+    out.append(encoder.get_mut());
+    ENCODER.set(Some(encoder));
+    Ok(())
 }
 
 impl fmt::Display for Codec {
@@ -219,6 +243,19 @@ mod tests {
 
     fn blob(bytes: &[u8]) -> Cell {
         Cell::Blob(bytes.to_vec())
+    }
+
+    /// What is kept from one payload for the next leaves nothing of it there.
+    #[test]
+    fn payloads_one_after_the_other() {
+        let texts =
+            ["0", "\"a\"", "", "[]", "\"b\"", "{}"].map(|text| text.repeat(if text == "[]" { SMALL } else { 1 }));
+        let long = "7".repeat(SMALL);
+        for text in texts.iter().chain([&long]).chain(&texts) {
+            let mut read = String::new();
+            FrameDecoder::new(&*packed(Codec::Lz4, text)).read_to_string(&mut read).unwrap();
+            assert!(read == *text, "{} bytes come back as {}", text.len(), read.len());
+        }
     }
 
     #[test]

@@ -72,19 +72,33 @@ impl Group {
 
     /// Begins the part of one call.
     pub(super) fn begin<'a>(&self, connection: &'a Connection) -> rusqlite::Result<Tx<'a>> {
-        if self.state.get() == State::NotBegun {
+        if !self.has_begun() {
             Tx::open(connection, self.durability)?;
             self.state.set(State::Begun);
+        }
+        if self.is_lost(connection) {
+            // A part of none would be a transaction of its own.
+            let aborted = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT_ROLLBACK);
+            return Err(rusqlite::Error::SqliteFailure(aborted, Some(Undone::Together.to_string())));
         }
         Tx::within(connection)
     }
 
+    /// Whether a call has begun already.
+    pub(super) fn has_begun(&self) -> bool {
+        self.state.get() == State::Begun
+    }
+
+    /// Whether SQLite has undone everything, as it does when the disk is full.
+    fn is_lost(&self, connection: &Connection) -> bool {
+        self.has_begun() && connection.is_autocommit()
+    }
+
     fn end(&self, connection: &Connection) -> Result<(), Undone> {
-        if self.state.get() == State::NotBegun {
+        if !self.has_begun() {
             return Ok(());
         }
-        // A full disk, for one, makes SQLite undo everything.
-        if connection.is_autocommit() {
+        if self.is_lost(connection) {
             return Err(Undone::Together);
         }
         Tx::close(connection).map_err(|error| Undone::Commit(Arc::new(error.into())))
@@ -110,10 +124,11 @@ pub(super) fn carry_out(connection: &Connection, first: Member, waiting: &mpsc::
     let mut member = Some(first);
     while let Some(call) = member.take() {
         tells.extend(run(connection, Some(&group), call));
+        let goes_on = tells.len() < MOST && !group.is_lost(connection);
         next = next.or_else(|| following(waiting, follows));
         follows = Company::AsItComes;
         match next {
-            Some(Work::Shared(call)) if tells.len() < MOST && group.serves(call.durability) => {
+            Some(Work::Shared(call)) if goes_on && group.serves(call.durability) => {
                 member = Some(call);
                 next = None;
             }
@@ -121,7 +136,8 @@ pub(super) fn carry_out(connection: &Connection, first: Member, waiting: &mpsc::
         }
     }
     let outcome = group.end(connection);
-    for tell in tells {
+    // Who came last is the one whom something waits for: the others only hear that they were along.
+    for tell in tells.into_iter().rev() {
         tell(outcome.clone());
     }
     next
@@ -141,4 +157,142 @@ fn run(connection: &Connection, group: Option<&Group>, call: Member) -> Option<T
         super::driver::tell_of_panic();
     }
     done.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tokio::sync::oneshot;
+
+    use super::super::driver::Worker;
+    use super::Durability::{Full, Normal};
+    use super::*;
+
+    use Does::{Dangle, EndAll, Insert, Panic, Undo};
+
+    /// What a call does, once it is in the transaction.
+    #[derive(Debug, Clone, Copy)]
+    enum Does {
+        Insert(i64),
+        /// Inserts, and takes it back.
+        Undo,
+        /// Ends the whole transaction, as SQLite does when the disk is full.
+        EndAll,
+        Panic,
+        /// Leaves something that no commit accepts.
+        Dangle,
+    }
+    async fn worker(path: &Path) -> Worker {
+        let path = path.to_owned();
+        let worker = Worker::start(move || Ok(Connection::open(path)?)).await.unwrap();
+        let make = "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON; CREATE TABLE one (number PRIMARY KEY);
+                    CREATE TABLE two (number REFERENCES one (number) DEFERRABLE INITIALLY DEFERRED)";
+        worker.run(move |connection| connection.execute_batch(make)).await.unwrap().unwrap();
+        worker
+    }
+
+    fn carry_out(does: Does, durability: Durability, connection: &Connection, group: Option<&Group>) {
+        let begun = group.map_or_else(|| Tx::begin(connection, durability), |group| group.begin(connection));
+        let tx = begun.unwrap();
+        let done = match does {
+            Insert(number) => tx.execute("INSERT INTO one VALUES (?1)", [number]).map(drop),
+            Undo => return drop(tx.execute("INSERT INTO one VALUES (-1)", ()).unwrap()),
+            EndAll => return tx.execute_batch("ROLLBACK").unwrap(),
+            Panic => panic!("it fails"),
+            Dangle => tx.execute("INSERT INTO two VALUES (77)", ()).map(drop),
+        };
+        done.and_then(|()| tx.commit()).unwrap();
+    }
+
+    /// Whether a call had company, and what it is told.
+    type Told = (&'static str, Result<(), Undone>);
+
+    fn hand_over(worker: &Worker, (does, durability): (Does, Durability)) -> oneshot::Receiver<Told> {
+        let (tell, told) = oneshot::channel();
+        let work: Box<Part> = Box::new(move |connection, group| {
+            let company = if group.is_some() { "shared" } else { "alone" };
+            carry_out(does, durability, connection, group);
+            Box::new(move |kept| drop(tell.send((company, kept))))
+        });
+        worker.hand_over(Work::Shared(Member { durability, company: Company::AsItComes, work })).unwrap();
+        told
+    }
+
+    /// What calls that wait at the same time are told, and which rows stay.
+    async fn check(calls: &[(Does, Durability)], told: &[&str], rows: &[i64]) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.db");
+        let worker = worker(&path).await;
+        let (go_on, wait) = mpsc::channel::<()>();
+        worker.hand_over(Work::Alone(Box::new(move |_| wait.recv().unwrap()))).unwrap();
+        let waiting: Vec<_> = calls.iter().map(|call| hand_over(&worker, *call)).collect();
+        go_on.send(()).unwrap();
+        let mut said = Vec::new();
+        for answer in waiting {
+            said.push(match answer.await {
+                Ok((company, Ok(()))) => company.to_owned(),
+                Ok((company, Err(undone))) => format!("{company}, but {undone}"),
+                Err(_) => "no answer".to_owned(),
+            });
+        }
+        assert_eq!(said, told, "{calls:?}");
+        let found = worker.run(|connection| {
+            let mut all = connection.prepare("SELECT number FROM one ORDER BY number")?;
+            all.query_map((), |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()
+        });
+        assert_eq!(found.await.unwrap().unwrap(), rows, "{calls:?}");
+    }
+
+    #[tokio::test]
+    async fn what_waits_together_is_one_transaction() {
+        check(&[(Insert(1), Full)], &["alone"], &[1]).await;
+        check(&[(Insert(1), Normal), (Insert(2), Full), (Insert(3), Normal)], &["shared"; 3], &[1, 2, 3]).await;
+        let many: Vec<_> = (1..=40).map(|number| (Insert(number), Normal)).collect();
+        check(&many, &["shared"; 40], &(1..=40).collect::<Vec<_>>()).await;
+    }
+
+    /// What must be on the disk joins nothing that does not wait for it.
+    #[tokio::test]
+    async fn what_must_last_begins_anew() {
+        let calls = [(Insert(1), Normal), (Insert(2), Normal), (Insert(3), Full)];
+        check(&calls, &["shared", "shared", "alone"], &[1, 2, 3]).await;
+    }
+
+    #[tokio::test]
+    async fn what_one_undoes_is_undone_for_it_alone() {
+        check(&[(Insert(1), Full), (Undo, Full), (Insert(2), Full)], &["shared"; 3], &[1, 2]).await;
+        check(&[(Undo, Full), (Insert(2), Full)], &["shared"; 2], &[2]).await;
+        let told = ["shared", "no answer", "shared"];
+        check(&[(Insert(1), Full), (Panic, Full), (Insert(2), Full)], &told, &[1, 2]).await;
+        check(&[(Panic, Full), (Insert(2), Full)], &["no answer", "shared"], &[2]).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_not_committed_is_told_to_all() {
+        let undone = "shared, but SQLite undid what was done together, as a part of it failed";
+        check(&[(Insert(1), Full), (EndAll, Full)], &[undone; 2], &[]).await;
+        check(&[(Insert(1), Full), (EndAll, Full), (Insert(2), Full)], &[undone, undone, "alone"], &[2]).await;
+        let failed = "shared, but what was done together could not be committed";
+        check(&[(Insert(1), Full), (Dangle, Full)], &[failed; 2], &[]).await;
+        // Nothing is left of it for those that come later.
+        let later = [(Insert(1), Normal), (Dangle, Normal), (Insert(2), Full), (Insert(3), Full)];
+        check(&later, &[failed, failed, "shared", "shared"], &[2, 3]).await;
+    }
+
+    /// One that is to be followed waits a moment for that, and goes its way alone if nothing comes.
+    #[tokio::test]
+    async fn who_is_followed_waits_a_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder.path().join("some.db")).await;
+        let (tell, told) = oneshot::channel();
+        let work: Box<Part> = Box::new(move |connection, group| {
+            carry_out(Insert(1), Full, connection, group);
+            Box::new(move |kept| drop(tell.send(kept)))
+        });
+        worker.hand_over(Work::Shared(Member { durability: Full, company: Company::Follows, work })).unwrap();
+        assert!(told.await.unwrap().is_ok());
+        let (company, kept) = hand_over(&worker, (Insert(2), Full)).await.unwrap();
+        assert_eq!((company, kept.is_ok()), ("alone", true));
+    }
 }

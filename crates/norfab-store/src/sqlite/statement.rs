@@ -66,9 +66,13 @@ impl<'a> Tx<'a> {
         carry_out("BEGIN IMMEDIATE", connection)
     }
 
-    /// Commits the one that is [open](Self::open). One that cannot be committed is undone by the next that begins.
+    /// Commits the one that is [open](Self::open), or undoes it.
     pub(super) fn close(connection: &Connection) -> rusqlite::Result<()> {
-        carry_out("COMMIT", connection)
+        let committed = carry_out("COMMIT", connection);
+        if committed.is_err() && undo_leftover(connection).is_err() {
+            tracing::warn!("Could not undo a transaction");
+        }
+        committed
     }
 
     pub(super) fn commit(mut self) -> rusqlite::Result<()> {
