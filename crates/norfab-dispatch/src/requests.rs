@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use norfab_model::{
-    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Moment, Poll, Post, Reply, ReplyKind,
-    Resend, SendAgain, Uptime, Workers,
+    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Moment, Poll, Post, Registry, Reply,
+    ReplyKind, Resend, SendAgain, Uptime, Workers,
 };
+
+use crate::registry::Registrations;
 
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
 const ASK_PAUSE: Duration = Duration::from_secs(1);
@@ -23,7 +25,8 @@ const SLOWEST: usize = 128 << 10;
 pub(crate) struct Patience {
     /// How long the broker may take to confirm a request.
     pub(crate) answer: Duration,
-    /// How long the one worker of a job may be gone before another gets the job.
+    /// How long the one worker of a job may be gone before another gets the job, and how long workers may take to register
+    /// with a new broker.
     pub(crate) gone: Duration,
 }
 
@@ -39,6 +42,7 @@ pub(crate) struct Requests {
     large: HashMap<JobId, usize>,
     last_number: u64,
     posts_out: usize,
+    registrations: Registrations,
 }
 
 /// What is known of one job's requests.
@@ -52,6 +56,8 @@ struct Known {
     /// How many attempts to reach each worker have failed.
     failed: BTreeMap<String, u32>,
     ask: BTreeMap<String, Uptime>,
+    /// When to ask all workers that there are.
+    ask_all: Option<Uptime>,
     send: BTreeMap<String, Uptime>,
     /// How often the broker was late with the answer to a POST.
     late: u32,
@@ -104,6 +110,7 @@ impl Requests {
             large: HashMap::new(),
             last_number: 0,
             posts_out: 0,
+            registrations: Registrations::new(patience.gone),
         }
     }
 
@@ -183,12 +190,14 @@ impl Requests {
             self.jobs.entry(reply.job.clone()).or_default();
         }
         let Some(known) = self.jobs.get_mut(&reply.job) else { return reply };
+        let (posts_out, registrations) = (&mut self.posts_out, &self.registrations);
         let context = match &reply.kind {
             ReplyKind::Accepted { workers } => {
                 known.gone_since = None;
-                known.answered(&mut self.posts_out, target, |worker| !workers.iter().any(|named| named == worker))
+                let left_out = |worker: &str| !workers.iter().any(|named| named == worker);
+                known.answered(posts_out, target, registrations, left_out)
             }
-            ReplyKind::Refused { .. } => known.answered(&mut self.posts_out, target, |_| true),
+            ReplyKind::Refused { .. } => known.answered(posts_out, target, registrations, |_| true),
             // Such a job has no further workers; who names them all the same is not remembered.
             ReplyKind::NotFound { worker }
                 if known.not_found.len() >= MOST_WORKERS && !known.not_found.contains_key(worker) =>
@@ -243,6 +252,7 @@ impl Requests {
             FollowUp::AskAgain(worker) => {
                 known.ask.insert(worker, now.up.saturating_add(ASK_PAUSE));
             }
+            FollowUp::AskAll => known.ask_all = Some(self.registrations.wait(now.up)),
             FollowUp::SendAgain { workers, at } => {
                 let at = now.up_at(at);
                 known.send.extend(workers.into_iter().map(|worker| (worker, at)));
@@ -267,6 +277,27 @@ impl Requests {
         if let Some(timer) = known.timer {
             self.timers.remove(&(timer, job.clone()));
         }
+    }
+
+    /// The broker answers on a new connection. It may be a new one, with which the workers have to register first.
+    pub(crate) fn link_up(&mut self, now: Uptime) {
+        self.registrations.link_up(now);
+    }
+
+    /// The broker is as old as this or older. When that is long enough, all are asked at once who wait for the workers to
+    /// register.
+    pub(crate) fn broker_is_as_old_as(&mut self, now: Uptime, age: Duration) {
+        if !self.registrations.broker_is_as_old_as(now, age) {
+            return;
+        }
+        let waiting = self.jobs.iter_mut().filter_map(|(job, known)| Some((job, known.ask_all.as_mut()?)));
+        let waiting: Vec<JobId> = waiting.map(|(job, at)| (*at = now, job.clone()).1).collect();
+        waiting.iter().for_each(|job| self.settle(job));
+    }
+
+    /// Whether a job waits for the workers to register, since this was last asked.
+    pub(crate) fn take_unsure(&mut self) -> bool {
+        self.registrations.take_unsure()
     }
 
     /// The connection is gone: what was asked on it is not answered any more, and all that is in flight will be asked for.
@@ -385,7 +416,8 @@ impl Known {
     }
 
     fn next(&self) -> Option<Uptime> {
-        self.ask.values().chain(self.send.values()).chain(&self.elsewhere).chain(&self.unsent).min().copied()
+        let named = self.ask.values().chain(self.send.values());
+        named.chain(&self.ask_all).chain(&self.elsewhere).chain(&self.unsent).min().copied()
     }
 
     /// The oldest request to this target is answered; an answer to something else (a refused PUT) is none of these. Where
@@ -394,16 +426,23 @@ impl Known {
         &mut self,
         posts_out: &mut usize,
         target: Option<&Workers>,
+        registrations: &Registrations,
         left_out: impl Fn(&str) -> bool,
     ) -> Context {
         let place = match target {
             Some(target) => self.out.iter().position(|out| out.what.went_to(target)),
             None => self.out.front().filter(|first| self.out.iter().all(|out| out.what == first.what)).map(|_| 0),
         };
-        match place.and_then(|place| self.out.remove(place)) {
-            None => Context::Unknown,
-            Some(Out { what: What::Get(target), .. }) => Context::Get { target },
-            Some(Out { what: What::Post(target), .. }) => {
+        let Some(Out { at, what, .. }) = place.and_then(|place| self.out.remove(place)) else {
+            return Context::Unknown;
+        };
+        let registry = registrations.at(at);
+        if registry == Registry::Settled && what.went_to(&Workers::All) {
+            self.ask_all = None;
+        }
+        match what {
+            What::Get(target) => Context::Get { target, registry },
+            What::Post(target) => {
                 self.late = 0;
                 *posts_out = posts_out.saturating_sub(1);
                 let names = target.names().unwrap_or_default();
@@ -415,7 +454,7 @@ impl Known {
                         self.failed.remove(name);
                     }
                 }
-                Context::Post { target, failed_before }
+                Context::Post { target, failed_before, registry }
             }
         }
     }
@@ -432,9 +471,9 @@ impl Known {
 
     fn take_due(&mut self, now: Uptime, job: &JobId, due: &mut Due) {
         let ask = take_until(&mut self.ask, now);
-        if !ask.is_empty() {
-            due.ask.push(Poll { job: job.clone(), service: self.service.clone(), target: Workers::List(ask) });
-        }
+        let all = self.ask_all.take_if(|at| *at <= now).map(|_| Workers::All);
+        let target = all.or_else(|| (!ask.is_empty()).then_some(Workers::List(ask)));
+        due.ask.extend(target.map(|target| Poll { job: job.clone(), service: self.service.clone(), target }));
         if self.unsent.take_if(|at| *at <= now).is_some() {
             due.send.push(SendAgain { job: job.clone(), why: Resend::Unanswered });
             return;

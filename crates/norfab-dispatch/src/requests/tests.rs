@@ -1,6 +1,6 @@
 //! What answers belong to, what is late, and what is asked or sent again.
 
-use norfab_model::{Json, Limits, NewJob, Timestamp};
+use norfab_model::{Json, Limits, NewJob, Registry, Timestamp};
 
 use super::*;
 
@@ -48,7 +48,11 @@ fn poll() -> Poll {
 }
 
 fn got() -> Context {
-    Context::Get { target: list(&["w1"]) }
+    Context::Get { target: list(&["w1"]), registry: Registry::Settled }
+}
+
+fn posted(target: Workers, failed_before: u32) -> Context {
+    Context::Post { target, failed_before, registry: Registry::Settled }
 }
 
 #[track_caller]
@@ -83,7 +87,7 @@ fn a_result_is_fetched_at_once_when_the_broker_has_taken_the_post() {
     assert_eq!(requests.fetch(&ready("w1")), None);
     requests.posted(T0, &post(list(&["w1"])));
     assert_eq!(requests.fetch(&ready("w1")), None);
-    check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+    check(&mut requests, accepted(&["w1"]), posted(list(&["w1"]), 0));
     assert!(requests.is_under_way(&id()));
     assert_eq!(requests.fetch(&ready("w1")), Some(poll()));
     // One for each announcement that is stored, and none twice.
@@ -99,7 +103,7 @@ fn a_result_is_fetched_at_once_when_the_broker_has_taken_the_post() {
 fn nothing_is_fetched_at_once_on_a_new_connection() {
     let mut requests = requests();
     requests.posted(T0, &post(list(&["w1"])));
-    check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+    check(&mut requests, accepted(&["w1"]), posted(list(&["w1"]), 0));
     requests.link_lost();
     assert_eq!(requests.fetch(&ready("w1")), None);
     assert!(!requests.is_under_way(&id()));
@@ -130,7 +134,7 @@ fn answers_belong_to_the_requests_in_their_order() {
     let to_all = Reply { context: Context::Answer { target: Workers::All }, ..Reply::new(id(), accepted(&["w1"])) };
     for posts_out in [1, 0] {
         let reply = requests.context_of(T0, to_all.clone());
-        assert_eq!(reply.context, Context::Post { target: Workers::All, failed_before: 0 });
+        assert_eq!(reply.context, posted(Workers::All, 0));
         assert_eq!(requests.posts_out(), posts_out);
     }
     check(&mut requests, refused(), got());
@@ -147,7 +151,7 @@ fn a_large_job_may_take_its_time_on_the_way() {
     requests.posted(T0, &Post { kwargs, ..post(list(&["w1"])) });
     assert_eq!((requests.answer_time(), requests.next()), (Duration::from_secs(50), Some(after(50))));
     assert_eq!(requests.due(after(49)), Due::default());
-    check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+    check(&mut requests, accepted(&["w1"]), posted(list(&["w1"]), 0));
     assert_eq!(requests.answer_time(), Duration::from_secs(10));
     requests.posted(T0, &post(list(&["w1"])));
     assert_eq!(requests.next(), Some(after(10)));
@@ -156,7 +160,7 @@ fn a_large_job_may_take_its_time_on_the_way() {
 #[test]
 fn failed_attempts_are_counted_by_worker() {
     let mut requests = requests();
-    let posted = |target: &Workers, failed_before| Context::Post { target: target.clone(), failed_before };
+    let posted = |target: &Workers, failed_before| posted(target.clone(), failed_before);
     let (both, second) = (list(&["w1", "w2"]), list(&["w2"]));
     requests.posted(T0, &post(both.clone()));
     check(&mut requests, accepted(&["w1"]), posted(&both, 0));
@@ -310,7 +314,7 @@ fn an_answer_is_told_apart_by_whom_it_is_for() {
     assert_eq!(requests.posts_out(), 1);
     requests.asked(T0, &poll());
     assert_eq!(requests.context_of(T0, of(&list(&["w1"]))).context, got());
-    assert_eq!(requests.context_of(T0, of(&second)).context, Context::Post { target: second, failed_before: 0 });
+    assert_eq!(requests.context_of(T0, of(&second)).context, posted(second, 0));
 }
 
 #[test]
