@@ -317,6 +317,33 @@ fn an_answer_is_told_apart_by_whom_it_is_for() {
     assert_eq!(requests.context_of(T0, of(&second)).context, posted(second, 0));
 }
 
+/// What leaves on a new link is answered out of a registry that may be filling still; all are asked again when it is not.
+#[test]
+fn all_are_asked_once_they_had_the_time_to_register() {
+    let all = Poll { target: Workers::All, ..poll() };
+    let named = |requests: &mut Requests, now, registry| {
+        requests.asked(now, &all);
+        check_at(requests, after(60), accepted(&["w1"]), Context::Get { target: Workers::All, registry });
+    };
+    for (age, until) in [(29, 35), (30, 6)] {
+        let mut requests = requests();
+        requests.link_up(after(5));
+        named(&mut requests, after(5), Registry::Filling);
+        requests.follow(at(5), &job(), FollowUp::AskAll);
+        assert!(requests.take_unsure() && !requests.take_unsure());
+        assert_eq!(requests.next(), Some(after(35)));
+        requests.broker_is_as_old_as(after(6), Duration::from_secs(age));
+        assert_eq!((requests.next(), requests.due(after(until - 1))), (Some(after(until)), Due::default()));
+        // It need not be asked again what another question was answered.
+        let mut asked = requests.due(after(until)).ask;
+        assert_eq!(asked.pop(), Some(all.clone()));
+        named(&mut requests, after(until), Registry::Settled);
+        requests.follow(at(until), &job(), FollowUp::AskAll);
+        named(&mut requests, after(until), Registry::Settled);
+        assert_eq!((requests.next(), requests.jobs.len()), (None, 0));
+    }
+}
+
 #[test]
 fn a_lost_link_ends_no_attempt_to_reach_a_missing_worker() {
     let mut requests = requests();
