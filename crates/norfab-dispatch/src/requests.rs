@@ -1,14 +1,17 @@
 //! What the dispatcher remembers of the requests that it sent: which of them the broker has not answered, which workers
 //! do not have a job yet, and when to ask or send again. All of it is lost with the process, and found out again by asking.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+mod known;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use norfab_model::{
-    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Moment, Poll, Post, Registry, Reply,
-    ReplyKind, Resend, SendAgain, Uptime, Workers,
+    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Moment, Poll, Post, Reply, ReplyKind,
+    Resend, SendAgain, Uptime, Workers,
 };
 
+use self::known::{Known, Out, What};
 use crate::registry::Registrations;
 
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
@@ -43,54 +46,6 @@ pub(crate) struct Requests {
     last_number: u64,
     posts_out: usize,
     registrations: Registrations,
-}
-
-/// What is known of one job's requests.
-#[derive(Debug, Default)]
-struct Known {
-    service: String,
-    /// Requests that the broker has not answered. It answers each, and in this order.
-    out: VecDeque<Out>,
-    /// How often each worker has said 404 in a row, and when it last counted.
-    not_found: BTreeMap<String, (u32, Uptime)>,
-    /// How many attempts to reach each worker have failed.
-    failed: BTreeMap<String, u32>,
-    ask: BTreeMap<String, Uptime>,
-    /// When to ask all workers that there are.
-    ask_all: Option<Uptime>,
-    send: BTreeMap<String, Uptime>,
-    /// How often the broker was late with the answer to a POST.
-    late: u32,
-    gone_since: Option<Uptime>,
-    elsewhere: Option<Uptime>,
-    /// When to send a job again whose message did not get away.
-    unsent: Option<Uptime>,
-    /// Whether a POST left on this connection and the job has not ended since.
-    posted: bool,
-    /// The workers that were asked for their results before what they said was stored.
-    fetched: BTreeSet<String>,
-    timer: Option<Uptime>,
-}
-
-#[derive(Debug)]
-struct Out {
-    number: u64,
-    at: Uptime,
-    what: What,
-}
-
-#[derive(Debug, PartialEq)]
-enum What {
-    Post(Workers),
-    Get(Workers),
-}
-
-impl What {
-    fn went_to(&self, target: &Workers) -> bool {
-        let (Self::Post(own) | Self::Get(own)) = self;
-        // One name is written in two ways.
-        own == target || own.names().is_some() && own.names() == target.names()
-    }
 }
 
 /// What is to be done now.
@@ -398,101 +353,6 @@ impl Requests {
             self.jobs.remove(job);
         }
     }
-}
-
-impl Known {
-    fn posts_out(&self) -> usize {
-        self.out.iter().filter(|out| matches!(out.what, What::Post(_))).count()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.out.is_empty()
-            && self.not_found.is_empty()
-            && self.failed.is_empty()
-            && self.timer.is_none()
-            && self.gone_since.is_none()
-            && self.late == 0
-            && !self.posted
-    }
-
-    fn next(&self) -> Option<Uptime> {
-        let named = self.ask.values().chain(self.send.values());
-        named.chain(&self.ask_all).chain(&self.elsewhere).chain(&self.unsent).min().copied()
-    }
-
-    /// The oldest request to this target is answered; an answer to something else (a refused PUT) is none of these. Where
-    /// the answer does not tell its target, one before it may have been lost: it counts when all requests are alike. `left_out` tells which of its workers the broker does not know.
-    fn answered(
-        &mut self,
-        posts_out: &mut usize,
-        target: Option<&Workers>,
-        registrations: &Registrations,
-        left_out: impl Fn(&str) -> bool,
-    ) -> Context {
-        let place = match target {
-            Some(target) => self.out.iter().position(|out| out.what.went_to(target)),
-            None => self.out.front().filter(|first| self.out.iter().all(|out| out.what == first.what)).map(|_| 0),
-        };
-        let Some(Out { at, what, .. }) = place.and_then(|place| self.out.remove(place)) else {
-            return Context::Unknown;
-        };
-        let registry = registrations.at(at);
-        if registry == Registry::Settled && what.went_to(&Workers::All) {
-            self.ask_all = None;
-        }
-        match what {
-            What::Get(target) => Context::Get { target, registry },
-            What::Post(target) => {
-                self.late = 0;
-                *posts_out = posts_out.saturating_sub(1);
-                let names = target.names().unwrap_or_default();
-                let failed_before = names.iter().filter_map(|name| self.failed.get(name)).max().copied().unwrap_or(0);
-                for name in names {
-                    if left_out(name) {
-                        *self.failed.entry(name.clone()).or_default() = failed_before.saturating_add(1);
-                    } else {
-                        self.failed.remove(name);
-                    }
-                }
-                Context::Post { target, failed_before, registry }
-            }
-        }
-    }
-
-    /// A worker shows that it has the job.
-    fn has_it(&mut self, worker: &str) -> Context {
-        self.not_found.remove(worker);
-        self.failed.remove(worker);
-        self.ask.remove(worker);
-        self.send.remove(worker);
-        (self.gone_since, self.elsewhere) = (None, None);
-        Context::Unknown
-    }
-
-    fn take_due(&mut self, now: Uptime, job: &JobId, due: &mut Due) {
-        let ask = take_until(&mut self.ask, now);
-        let all = self.ask_all.take_if(|at| *at <= now).map(|_| Workers::All);
-        let target = all.or_else(|| (!ask.is_empty()).then_some(Workers::List(ask)));
-        due.ask.extend(target.map(|target| Poll { job: job.clone(), service: self.service.clone(), target }));
-        if self.unsent.take_if(|at| *at <= now).is_some() {
-            due.send.push(SendAgain { job: job.clone(), why: Resend::Unanswered });
-            return;
-        }
-        let lost = take_until(&mut self.send, now);
-        // One reason at a time: whoever goes elsewhere need not go back.
-        if self.elsewhere.take_if(|at| *at <= now).is_some() {
-            due.send.push(SendAgain { job: job.clone(), why: Resend::Elsewhere });
-        } else if !lost.is_empty() {
-            due.send.push(SendAgain { job: job.clone(), why: Resend::Lost(lost) });
-        }
-    }
-}
-
-/// Takes out the workers whose instant has come.
-fn take_until(instants: &mut BTreeMap<String, Uptime>, now: Uptime) -> Vec<String> {
-    let due: Vec<String> = instants.iter().filter(|(_, at)| **at <= now).map(|(worker, _)| worker.clone()).collect();
-    instants.retain(|_, at| *at > now);
-    due
 }
 
 #[cfg(test)]
