@@ -19,11 +19,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             self.ask(now, poll).await;
         }
         self.again.extend(due.send);
-        // Only who needs another worker waits for the list of them.
+        // Only who needs another worker waits for the list of them. How old the broker is stands there too.
         let unlisted = self.live.fresh(now.up).is_none();
         let waits = |again: &SendAgain| unlisted && again.why == Resend::Elsewhere;
         let (waiting, again): (Vec<SendAgain>, Vec<SendAgain>) = self.again.iter().cloned().partition(waits);
-        if !waiting.is_empty() {
+        if !waiting.is_empty() || self.requests.take_unsure() && unlisted {
             self.ask_for_workers(now).await;
         }
         if again.is_empty() {

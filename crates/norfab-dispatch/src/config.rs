@@ -19,7 +19,9 @@ pub struct Config {
     /// sent again; longer while large jobs are on their way, as a link of 1 Mbit/s would need. Default 10 s.
     pub answer_timeout: Duration,
     /// How long the one worker of a job to any worker may be gone, without having said that it has the job, before another
-    /// gets the job. It is the one case in which a job may run on two workers. Default 30 s.
+    /// gets the job. It is the one case in which a job may run on two workers. And how long workers may take to register with
+    /// a broker that was started again, before a job to all whose first answer was lost is believed to have no others:
+    /// longer than their keepalives (15 s in NorFab) take to notice it. Default 30 s.
     pub gone_timeout: Duration,
     /// How long the broker's list of live workers holds. Default 3 s.
     pub workers_fresh_for: Duration,

@@ -1,6 +1,8 @@
 //! What comes from the broker: each message to whom it concerns, replies into a row until they are stored.
 
-use norfab_model::{Broker, Clock, Context, Inbound, JobId, Json, Moment, Reply, ReplyKind, ScheduleStore, Store};
+use norfab_model::{
+    Broker, Clock, Context, Inbound, JobId, Json, LiveWorkers, Moment, Reply, ReplyKind, ScheduleStore, Store,
+};
 
 use crate::Dispatcher;
 use crate::dispatcher::Recovery;
@@ -43,11 +45,17 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     fn take_answer(&mut self, now: Moment, id: &JobId, answer: Json) {
         match self.link.answered(id) {
-            Answered::CameUp => self.recovery = Recovery::Needed,
+            Answered::CameUp => {
+                self.recovery = Recovery::Needed;
+                self.requests.link_up(now.up);
+            }
             // What was asked before this question was not answered.
             Answered::IsUp => self.live.clear(),
             Answered::NotOurs => match self.live.answered(now.up, id, &answer) {
-                Some(Ok(())) => {}
+                Some(Ok(())) => {
+                    let known_for = self.live.fresh(now.up).map(LiveWorkers::known_for);
+                    self.requests.broker_is_as_old_as(now.up, known_for.unwrap_or_default());
+                }
                 Some(Err(())) => self.stray("the broker's list of workers, which is none"),
                 None => {
                     if let Some(waiting) = self.questions.remove(id) {
@@ -78,6 +86,6 @@ fn bytes_of(reply: &Reply) -> usize {
 
 /// Whether this is the broker's 202 to a GET that named its workers: it tells nothing about the job.
 fn confirms_named_get(reply: &Reply) -> bool {
-    let to_named = matches!(&reply.context, Context::Get { target } if target.names().is_some());
+    let to_named = matches!(&reply.context, Context::Get { target, .. } if target.names().is_some());
     to_named && matches!(reply.kind, ReplyKind::Accepted { .. })
 }

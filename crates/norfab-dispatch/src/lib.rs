@@ -32,6 +32,7 @@ mod materialize;
 mod poll;
 mod post;
 mod recover;
+mod registry;
 mod release;
 mod reply;
 mod requests;

@@ -1,13 +1,19 @@
 //! What the dispatcher remembers of the requests that it sent: which of them the broker has not answered, which workers
 //! do not have a job yet, and when to ask or send again. All of it is lost with the process, and found out again by asking.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+mod known;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use norfab_model::{
     Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Moment, Poll, Post, Reply, ReplyKind,
-    Resend, ScheduleId, SendAgain, Uptime, Workers,
+    Resend, SendAgain, Uptime, Workers,
 };
+
+pub(crate) use self::known::{Cause, Timing};
+use self::known::{Known, Out, What};
+use crate::registry::Registrations;
 
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
 const ASK_PAUSE: Duration = Duration::from_secs(1);
@@ -23,7 +29,8 @@ const SLOWEST: usize = 128 << 10;
 pub(crate) struct Patience {
     /// How long the broker may take to confirm a request.
     pub(crate) answer: Duration,
-    /// How long the one worker of a job may be gone before another gets the job.
+    /// How long the one worker of a job may be gone before another gets the job, and how long workers may take to register
+    /// with a new broker.
     pub(crate) gone: Duration,
 }
 
@@ -39,70 +46,7 @@ pub(crate) struct Requests {
     large: HashMap<JobId, usize>,
     last_number: u64,
     posts_out: usize,
-}
-
-/// What is known of one job's requests.
-#[derive(Debug, Default)]
-struct Known {
-    service: String,
-    /// Requests that the broker has not answered. It answers each, and in this order.
-    out: VecDeque<Out>,
-    /// How often each worker has said 404 in a row, and when it last counted.
-    not_found: BTreeMap<String, (u32, Uptime)>,
-    /// How many attempts to reach each worker have failed.
-    failed: BTreeMap<String, u32>,
-    ask: BTreeMap<String, Uptime>,
-    send: BTreeMap<String, Uptime>,
-    /// How often the broker was late with the answer to a POST.
-    late: u32,
-    gone_since: Option<Uptime>,
-    elsewhere: Option<Uptime>,
-    /// When to send a job again whose message did not get away.
-    unsent: Option<Uptime>,
-    /// Whether a POST left on this connection and the job has not ended since.
-    posted: bool,
-    /// The workers that were asked for their results before what they said was stored.
-    fetched: BTreeSet<String>,
-    timer: Option<Uptime>,
-    /// What made the job; None when it was sent before this process began.
-    cause: Option<Cause>,
-}
-
-/// What made a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cause {
-    /// The schedule that it belongs to.
-    pub(crate) schedule: Option<ScheduleId>,
-    /// Whether it had a time of its own.
-    pub(crate) timing: Timing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Timing {
-    /// It was to run at once: somebody may be waiting for it.
-    Immediate,
-    Timed,
-}
-
-#[derive(Debug)]
-struct Out {
-    number: u64,
-    at: Uptime,
-    what: What,
-}
-
-#[derive(Debug, PartialEq)]
-enum What {
-    Post(Workers),
-    Get(Workers),
-}
-
-impl What {
-    fn went_to(&self, target: &Workers) -> bool {
-        let (Self::Post(own) | Self::Get(own)) = self;
-        // One name is written in two ways.
-        own == target || own.names().is_some() && own.names() == target.names()
-    }
+    registrations: Registrations,
 }
 
 /// What is to be done now.
@@ -122,6 +66,7 @@ impl Requests {
             large: HashMap::new(),
             last_number: 0,
             posts_out: 0,
+            registrations: Registrations::new(patience.gone),
         }
     }
 
@@ -210,12 +155,14 @@ impl Requests {
             self.jobs.entry(reply.job.clone()).or_default();
         }
         let Some(known) = self.jobs.get_mut(&reply.job) else { return reply };
+        let (posts_out, registrations) = (&mut self.posts_out, &self.registrations);
         let context = match &reply.kind {
             ReplyKind::Accepted { workers } => {
                 known.gone_since = None;
-                known.answered(&mut self.posts_out, target, |worker| !workers.iter().any(|named| named == worker))
+                let left_out = |worker: &str| !workers.iter().any(|named| named == worker);
+                known.answered(posts_out, target, registrations, left_out)
             }
-            ReplyKind::Refused { .. } => known.answered(&mut self.posts_out, target, |_| true),
+            ReplyKind::Refused { .. } => known.answered(posts_out, target, registrations, |_| true),
             // Such a job has no further workers; who names them all the same is not remembered.
             ReplyKind::NotFound { worker }
                 if known.not_found.len() >= MOST_WORKERS && !known.not_found.contains_key(worker) =>
@@ -270,6 +217,7 @@ impl Requests {
             FollowUp::AskAgain(worker) => {
                 known.ask.insert(worker, now.up.saturating_add(ASK_PAUSE));
             }
+            FollowUp::AskAll => known.ask_all = Some(self.registrations.wait(now.up)),
             FollowUp::SendAgain { workers, at } => {
                 let at = now.up_at(at);
                 known.send.extend(workers.into_iter().map(|worker| (worker, at)));
@@ -294,6 +242,27 @@ impl Requests {
         if let Some(timer) = known.timer {
             self.timers.remove(&(timer, job.clone()));
         }
+    }
+
+    /// The broker answers on a new connection. It may be a new one, with which the workers have to register first.
+    pub(crate) fn link_up(&mut self, now: Uptime) {
+        self.registrations.link_up(now);
+    }
+
+    /// The broker is as old as this or older. When that is long enough, all are asked at once who wait for the workers to
+    /// register.
+    pub(crate) fn broker_is_as_old_as(&mut self, now: Uptime, age: Duration) {
+        if !self.registrations.broker_is_as_old_as(now, age) {
+            return;
+        }
+        let waiting = self.jobs.iter_mut().filter_map(|(job, known)| Some((job, known.ask_all.as_mut()?)));
+        let waiting: Vec<JobId> = waiting.map(|(job, at)| (*at = now, job.clone()).1).collect();
+        waiting.iter().for_each(|job| self.settle(job));
+    }
+
+    /// Whether a job waits for the workers to register, since this was last asked.
+    pub(crate) fn take_unsure(&mut self) -> bool {
+        self.registrations.take_unsure()
     }
 
     /// The connection is gone: what was asked on it is not answered any more, and all that is in flight will be asked for.
@@ -394,93 +363,6 @@ impl Requests {
             self.jobs.remove(job);
         }
     }
-}
-
-impl Known {
-    fn posts_out(&self) -> usize {
-        self.out.iter().filter(|out| matches!(out.what, What::Post(_))).count()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.out.is_empty()
-            && self.not_found.is_empty()
-            && self.failed.is_empty()
-            && self.timer.is_none()
-            && self.gone_since.is_none()
-            && self.late == 0
-            && !self.posted
-    }
-
-    fn next(&self) -> Option<Uptime> {
-        self.ask.values().chain(self.send.values()).chain(&self.elsewhere).chain(&self.unsent).min().copied()
-    }
-
-    /// The oldest request to this target is answered; an answer to something else (a refused PUT) is none of these. Where
-    /// the answer does not tell its target, one before it may have been lost: it counts when all requests are alike. `left_out` tells which of its workers the broker does not know.
-    fn answered(
-        &mut self,
-        posts_out: &mut usize,
-        target: Option<&Workers>,
-        left_out: impl Fn(&str) -> bool,
-    ) -> Context {
-        let place = match target {
-            Some(target) => self.out.iter().position(|out| out.what.went_to(target)),
-            None => self.out.front().filter(|first| self.out.iter().all(|out| out.what == first.what)).map(|_| 0),
-        };
-        match place.and_then(|place| self.out.remove(place)) {
-            None => Context::Unknown,
-            Some(Out { what: What::Get(target), .. }) => Context::Get { target },
-            Some(Out { what: What::Post(target), .. }) => {
-                self.late = 0;
-                *posts_out = posts_out.saturating_sub(1);
-                let names = target.names().unwrap_or_default();
-                let failed_before = names.iter().filter_map(|name| self.failed.get(name)).max().copied().unwrap_or(0);
-                for name in names {
-                    if left_out(name) {
-                        *self.failed.entry(name.clone()).or_default() = failed_before.saturating_add(1);
-                    } else {
-                        self.failed.remove(name);
-                    }
-                }
-                Context::Post { target, failed_before }
-            }
-        }
-    }
-
-    /// A worker shows that it has the job.
-    fn has_it(&mut self, worker: &str) -> Context {
-        self.not_found.remove(worker);
-        self.failed.remove(worker);
-        self.ask.remove(worker);
-        self.send.remove(worker);
-        (self.gone_since, self.elsewhere) = (None, None);
-        Context::Unknown
-    }
-
-    fn take_due(&mut self, now: Uptime, job: &JobId, due: &mut Due) {
-        let ask = take_until(&mut self.ask, now);
-        if !ask.is_empty() {
-            due.ask.push(Poll { job: job.clone(), service: self.service.clone(), target: Workers::List(ask) });
-        }
-        if self.unsent.take_if(|at| *at <= now).is_some() {
-            due.send.push(SendAgain { job: job.clone(), why: Resend::Unanswered });
-            return;
-        }
-        let lost = take_until(&mut self.send, now);
-        // One reason at a time: whoever goes elsewhere need not go back.
-        if self.elsewhere.take_if(|at| *at <= now).is_some() {
-            due.send.push(SendAgain { job: job.clone(), why: Resend::Elsewhere });
-        } else if !lost.is_empty() {
-            due.send.push(SendAgain { job: job.clone(), why: Resend::Lost(lost) });
-        }
-    }
-}
-
-/// Takes out the workers whose instant has come.
-fn take_until(instants: &mut BTreeMap<String, Uptime>, now: Uptime) -> Vec<String> {
-    let due: Vec<String> = instants.iter().filter(|(_, at)| **at <= now).map(|(worker, _)| worker.clone()).collect();
-    instants.retain(|_, at| *at > now);
-    due
 }
 
 #[cfg(test)]

@@ -45,6 +45,11 @@ on_both_stores!(
     a_step_of_the_clock_is_no_silence,
     who_may_have_it_from_an_earlier_post_does_not_fail,
     who_has_it_is_one_of_all,
+    who_registers_later_is_one_of_all,
+    a_post_to_all_that_is_repeated_waits_for_who_has_the_first,
+    an_old_broker_knows_all_there_are,
+    a_new_job_for_all_waits_for_nobody,
+    a_job_for_all_ends_by_its_deadline,
     a_guest_is_realigned_when_the_clock_goes_back,
     a_post_that_may_have_arrived_does_not_expire_unasked,
     a_refused_answer_is_no_refused_post,
@@ -456,9 +461,12 @@ async fn who_speaks_first_after_a_restart_is_not_all_of_them<S: Store + Schedule
     bench.reply(&id, accepted_by(&["w1"]));
     bench.reply(&id, result());
     assert!(bench.told(&id, JobStatus::Started).await.workers_dispatched.is_empty());
+    bench.set_age(3600);
     bench.link_up().await;
-    assert_eq!(bench.next_get().await.target, Workers::All);
-    bench.reply(&id, accepted_by(&["w1", "w2"]));
+    for _ in 0..2 {
+        assert_eq!(bench.next_get().await.target, Workers::All);
+        bench.reply(&id, accepted_by(&["w1", "w2"]));
+    }
     bench.silent().await;
     bench.reply(&id, ReplyKind::Result { worker: "w2".into(), result: Json::empty_object() });
     assert_eq!(bench.told(&id, JobStatus::Completed).await.workers_dispatched, names(&["w1", "w2"]));
@@ -643,6 +651,110 @@ async fn who_has_it_is_one_of_all<S: Store + ScheduleStore>(store: Arc<S>) {
     bench.settle().await;
     let job = bench.job(&id).await;
     assert_eq!((job.status, job.workers_dispatched), (JobStatus::Started, names(&["w1", "w2", "w3"])));
+}
+
+fn result_of(worker: &str) -> ReplyKind {
+    ReplyKind::Result { worker: worker.into(), result: Json::empty_object() }
+}
+
+/// A job for all that w1 and w2 have got from a broker which then died, before its word came here. Its successor has not
+/// said what it knows. Jobs are asked for every twenty seconds.
+async fn sent_to_a_dying_broker<S: Store + ScheduleStore>(store: Arc<S>, timeout: u64) -> (Bench<S>, JobId) {
+    let config = Config { poll_interval: Duration::from_secs(20), ..Config::default() };
+    let mut bench = Bench::start(store, ManualClock::at(T0), config);
+    bench.link_up().await;
+    let id = bench.add(echo().workers(Workers::All).timeout(timeout)).await;
+    bench.next_post().await;
+    bench.link_lost().await;
+    bench.set_workers(&[]);
+    bench.link_up().await;
+    assert_eq!(bench.next_post().await.target, Workers::All);
+    (bench, id)
+}
+
+async fn who_registers_later_is_one_of_all<S: Store + ScheduleStore>(store: Arc<S>) {
+    let (mut bench, id) = sent_to_a_dying_broker(store, 600).await;
+    bench.reply(&id, refused());
+    bench.told(&id, JobStatus::Dispatched).await;
+    assert_eq!(run_for(&mut bench, 20).await.len(), 1);
+    bench.reply(&id, accepted_by(&["w1"]));
+    bench.reply(&id, result());
+    bench.told(&id, JobStatus::Started).await;
+    // The one that is there has answered, and the other registers now.
+    assert_eq!(run_for(&mut bench, 9).await, []);
+    assert_eq!(bench.job(&id).await.status, JobStatus::Started);
+    bench.clock.advance(Duration::from_secs(1));
+    assert_eq!(bench.next_get().await.target, Workers::All);
+    bench.reply(&id, accepted_by(&["w1", "w2"]));
+    bench.reply(&id, result_of("w2"));
+    let job = bench.told(&id, JobStatus::Completed).await;
+    assert_eq!((job.workers_dispatched, job.posts_sent), (names(&["w1", "w2"]), 2));
+    bench.silent().await;
+}
+
+async fn a_post_to_all_that_is_repeated_waits_for_who_has_the_first<S: Store + ScheduleStore>(store: Arc<S>) {
+    let (mut bench, id) = sent_to_a_dying_broker(store, 600).await;
+    // One has registered already, and has the job since before.
+    bench.reply(&id, accepted_by(&["w1"]));
+    bench.told(&id, JobStatus::Dispatched).await;
+    bench.reply(&id, result());
+    bench.told(&id, JobStatus::Started).await;
+    // The link is lost once more: from then on they have their time anew.
+    run_for(&mut bench, 5).await;
+    bench.link_lost().await;
+    bench.link_up().await;
+    assert_eq!(bench.next_get().await.target, Workers::All);
+    bench.reply(&id, refused());
+    // The other one is gone for good.
+    for seconds in [20, 10] {
+        assert_eq!(run_for(&mut bench, seconds - 1).await, []);
+        assert_eq!(bench.job(&id).await.status, JobStatus::Started);
+        bench.clock.advance(Duration::from_secs(1));
+        assert_eq!(bench.next_get().await.target, Workers::All);
+        bench.reply(&id, accepted_by(&["w1"]));
+    }
+    assert_eq!(bench.told(&id, JobStatus::Completed).await.workers_dispatched, names(&["w1"]));
+    bench.silent().await;
+}
+
+async fn an_old_broker_knows_all_there_are<S: Store + ScheduleStore>(store: Arc<S>) {
+    let (mut bench, id) = sent_to_a_dying_broker(store, 600).await;
+    // It was the connection alone that broke.
+    bench.set_workers(&["w1"]);
+    bench.set_age(30);
+    bench.reply(&id, accepted_by(&["w1"]));
+    assert_eq!(bench.next_get().await.target, Workers::All);
+    bench.reply(&id, accepted_by(&["w1"]));
+    bench.reply(&id, result());
+    bench.told(&id, JobStatus::Completed).await;
+    bench.silent().await;
+}
+
+/// Nobody can have it but who is named: the link has just come up, and one POST was refused.
+async fn a_new_job_for_all_waits_for_nobody<S: Store + ScheduleStore>(store: Arc<S>) {
+    let mut bench = Bench::up(store).await;
+    let id = add_due(&bench, echo().workers(Workers::All)).await;
+    bench.next_post().await;
+    bench.reply(&id, refused());
+    bench.silent().await;
+    bench.clock.advance(Duration::from_secs(1));
+    bench.next_post().await;
+    bench.reply(&id, accepted_by(&["w1"]));
+    bench.reply(&id, result());
+    assert_eq!(bench.told(&id, JobStatus::Completed).await.workers_dispatched, names(&["w1"]));
+    bench.silent().await;
+}
+
+async fn a_job_for_all_ends_by_its_deadline<S: Store + ScheduleStore>(store: Arc<S>) {
+    let (mut bench, id) = sent_to_a_dying_broker(store, 15).await;
+    bench.reply(&id, accepted_by(&["w1"]));
+    bench.reply(&id, result());
+    bench.told(&id, JobStatus::Started).await;
+    run_for(&mut bench, 15).await;
+    let job = bench.told(&id, JobStatus::Stale).await;
+    assert!(job.errors[0].contains("whether further workers have the job"), "{:?}", job.errors);
+    let results = bench.store.job_detail(&id).await.expect("readable").expect("there").results;
+    assert_eq!(results.keys().collect::<Vec<_>>(), ["all", "w1"]);
 }
 
 async fn a_guest_is_realigned_when_the_clock_goes_back<S: Store + ScheduleStore>(store: Arc<S>) {

@@ -53,8 +53,8 @@ pub use port::{
     StoredAnswer,
 };
 pub use reply::{
-    Change, Context, FabricEvent, FabricEventKind, FollowUp, Ignored, InputRequest, MOST_WORKERS, Reply, ReplyKind,
-    Retry, RetryTarget, decide, expire, failed_result,
+    Change, Context, FabricEvent, FabricEventKind, FollowUp, Ignored, InputRequest, MOST_WORKERS, Registry, Reply,
+    ReplyKind, Retry, RetryTarget, decide, expire, failed_result,
 };
 pub use retry::RetryPolicy;
 pub use schedule::{

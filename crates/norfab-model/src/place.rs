@@ -1,6 +1,8 @@
 //! Where a job goes whose caller takes any worker: to one of those that are alive, and to the same one again when the
 //! choice is repeated, since a worker never runs a job twice and two workers would.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -12,6 +14,8 @@ pub struct LiveWorkers {
     asked_at: Timestamp,
     /// Service and name.
     workers: Vec<(String, String)>,
+    /// For how long the broker has known one of those in its list.
+    known_for: Duration,
 }
 
 impl LiveWorkers {
@@ -21,13 +25,21 @@ impl LiveWorkers {
     pub fn from_answer(asked_at: Timestamp, answer: &Json) -> Option<Self> {
         let Ok(Value::Array(entries)) = serde_json::from_str(answer.as_str()) else { return None };
         let workers = entries.iter().map(live).collect::<Option<Vec<_>>>()?;
-        Some(Self { asked_at, workers: workers.into_iter().flatten().collect() })
+        let known_for = entries.iter().filter_map(known_for).max().unwrap_or_default();
+        Some(Self { asked_at, workers: workers.into_iter().flatten().collect(), known_for })
     }
 
     /// When the broker was asked.
     #[must_use]
     pub fn asked_at(&self) -> Timestamp {
         self.asked_at
+    }
+
+    /// For how long the broker has known the worker of its list that it has known longest, in whole seconds: so old it is
+    /// at least. Zero where it does not say.
+    #[must_use]
+    pub fn known_for(&self) -> Duration {
+        self.known_for
     }
 
     /// The worker for a job to any worker of a service (all services for `all`), these left out: the one with the highest
@@ -46,6 +58,15 @@ fn live(entry: &Value) -> Option<Option<(String, String)>> {
     let (service, name) = (text("service")?, text("name")?);
     let alive = !name.is_empty() && text("status").is_none_or(|status| status == "alive");
     Some(alive.then(|| (service.to_owned(), name.to_owned())))
+}
+
+/// For how long the broker has known a worker, which it says in text.
+fn known_for(entry: &Value) -> Option<Duration> {
+    let seconds = match entry.get("alive (s)")? {
+        Value::String(text) => text.parse().ok()?,
+        number => number.as_u64()?,
+    };
+    Some(Duration::from_secs(seconds))
 }
 
 /// SHA-256 of `norfab-place:JOB:WORKER`.
@@ -89,6 +110,8 @@ pub fn place(job: &Job, now: Timestamp, live: Option<&LiveWorkers>) -> Placement
 mod tests {
     use std::collections::BTreeMap;
 
+    use serde_json::json;
+
     use super::*;
     use crate::{JobStatus, Limits, NewJob};
 
@@ -96,7 +119,7 @@ mod tests {
 
     fn live(asked_at: Timestamp, workers: &[(&str, &str)]) -> LiveWorkers {
         let workers = workers.iter().map(|(service, name)| ((*service).to_owned(), (*name).to_owned())).collect();
-        LiveWorkers { asked_at, workers }
+        LiveWorkers { asked_at, workers, known_for: Duration::ZERO }
     }
 
     fn job(workers: Workers) -> Job {
@@ -119,6 +142,19 @@ mod tests {
         assert_eq!(read("[]"), Some(live(NOW, &[])));
         assert_eq!(read("\"Unsupported task\""), None);
         assert_eq!(read("[1]"), None);
+    }
+
+    #[test]
+    fn the_broker_is_as_old_as_what_it_has_known_longest() {
+        let check = |ages: &[Value], seconds| {
+            let entry = |age: &Value| json!({ "name": "w", "service": "dummy", "status": "dead", "alive (s)": age });
+            let answer = Json::from(Value::Array(ages.iter().map(entry).collect()));
+            let read = LiveWorkers::from_answer(NOW, &answer).expect("a list");
+            assert_eq!(read.known_for(), Duration::from_secs(seconds), "{ages:?}");
+        };
+        check(&[], 0);
+        check(&["12".into(), 22.into(), "7".into()], 22);
+        check(&["".into(), (-3).into(), "-3".into(), "1e9".into(), Value::Null], 0);
     }
 
     #[test]

@@ -47,14 +47,28 @@ pub enum Context {
         target: Workers,
         /// How many attempts to reach one of them failed before.
         failed_before: u32,
+        /// What the broker knew of the workers when it left.
+        registry: Registry,
     },
     /// It answers a GET.
     Get {
         /// The workers that the GET went to.
         target: Workers,
+        /// What the broker knew of the workers when it left.
+        registry: Registry,
     },
     /// The worker has said the same so many times in a row before, since the job was last sent to it.
     Repeated(u32),
+}
+
+/// Whether the broker knows the workers that are there. They notice by its silence that it was started again, and register
+/// with the new one each in its own time; until then nothing tells it of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registry {
+    /// All had the time to register. Who has not is gone.
+    Settled,
+    /// The link came up a moment ago, perhaps to a new broker: some may be about to register, and have jobs from before.
+    Filling,
 }
 
 /// What a reply says of its job.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use norfab_model::{
     Claim, Context, FabricEvent, FabricEventKind, InputRequest, JobFilter, JobId, Json, Limits, Link, LiveWorkers,
-    NewJob, Overdue, Reply, ReplyKind, Resend, RetryPolicy, Scope, SendAgain, Start, Store, StoreError, Timestamp,
-    Workers,
+    NewJob, Overdue, Registry, Reply, ReplyKind, Resend, RetryPolicy, Scope, SendAgain, Start, Store, StoreError,
+    Timestamp, Workers,
 };
 use norfab_store::conformance::pass_ends;
 use norfab_store::{Durability, MemoryStore, SqliteStore, StoreOptions};
@@ -128,10 +128,15 @@ fn reply() -> impl Strategy<Value = Reply> {
 fn context() -> impl Strategy<Value = Context> {
     prop_oneof![
         3 => Just(Context::Unknown),
-        2 => (workers(), 0..12_u32).prop_map(|(target, failed_before)| Context::Post { target, failed_before }),
-        1 => workers().prop_map(|target| Context::Get { target }),
+        2 => (workers(), 0..12_u32, registry())
+            .prop_map(|(target, failed_before, registry)| Context::Post { target, failed_before, registry }),
+        1 => (workers(), registry()).prop_map(|(target, registry)| Context::Get { target, registry }),
         1 => (0..3_u32).prop_map(Context::Repeated),
     ]
+}
+
+fn registry() -> impl Strategy<Value = Registry> {
+    prop_oneof![Just(Registry::Settled), Just(Registry::Filling)]
 }
 
 /// What the broker says of the live workers, when it was asked.

@@ -14,6 +14,7 @@ use crate::schedules::{create, every, until_runs};
 
 with_curve_and_without!(
     the_broker_dies_five_times,
+    a_worker_is_late_at_the_next_broker,
     a_worker_dies,
     a_worker_hangs_beyond_its_holdtime,
     both_workers_are_away,
@@ -75,6 +76,42 @@ async fn the_broker_dies_five_times(security: Security) {
         assert!(detail.job.status == JobStatus::Completed || is_refused, "{:?}", detail.job);
     }
     without_double_or_hole(&peer, &client, &key).await;
+    client.shutdown().await;
+}
+
+/// The client goes, and then the broker, after both workers got jobs for all and before the broker's word of that came here.
+/// The next broker names one worker for seconds, and the other has the jobs too.
+async fn a_worker_is_late_at_the_next_broker(security: Security) {
+    let Some((peer, client)) = fabric(security, 2).await else { return };
+    let mut jobs = vec![submitted(&client, job("count")).await];
+    workers_of(outcome(&mut client.job(&jobs[0]).await.expect("there")).await);
+    peer.pause_broker().await;
+    for _ in 0..10 {
+        jobs.push(submitted(&client, job("count")).await);
+        jobs.push(scheduled(&client, due_now("count").workers(Workers::All)).await);
+    }
+    for id in &jobs[1..] {
+        let is_sent = async || client.find_job(id).await.expect("there").status == JobStatus::Submitting;
+        eventually("a job on its way", async || is_sent().await.then_some(())).await;
+    }
+    client.shutdown().await;
+    peer.resume_broker().await;
+    eventually("the executions", async || (peer.finished().len() == 2 * jobs.len()).then_some(())).await;
+    peer.kill_broker().await;
+    peer.pause_worker(W2).await;
+    peer.start_broker().await;
+    until_registered(&peer, &[W1]).await;
+    let seconds = Duration::from_secs;
+    let config = Config { poll_interval: seconds(1), gone_timeout: seconds(15), ..Config::default() };
+    let client = builder(&peer).dispatch(config).build().await.expect("opens");
+    for id in &jobs {
+        let has_answered = async || client.find_job(id).await.expect("there").workers_completed.contains(W1);
+        eventually("the first worker's result", async || has_answered().await.then_some(())).await;
+    }
+    peer.resume_worker(W2).await;
+    let jobs = all_in_order(&peer, &client, &jobs).await;
+    all_completed(&jobs);
+    assert!(jobs.iter().all(|detail| detail.results.len() == 2));
     client.shutdown().await;
 }
 

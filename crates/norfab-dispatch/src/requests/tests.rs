@@ -1,6 +1,6 @@
 //! What answers belong to, what is late, and what is asked or sent again.
 
-use norfab_model::{Json, Limits, NewJob, Timestamp};
+use norfab_model::{Json, Limits, NewJob, Registry, Timestamp};
 
 use super::*;
 
@@ -58,7 +58,11 @@ fn poll() -> Poll {
 }
 
 fn got() -> Context {
-    Context::Get { target: list(&["w1"]) }
+    Context::Get { target: list(&["w1"]), registry: Registry::Settled }
+}
+
+fn posted(target: Workers, failed_before: u32) -> Context {
+    Context::Post { target, failed_before, registry: Registry::Settled }
 }
 
 #[track_caller]
@@ -93,7 +97,7 @@ fn a_result_is_fetched_at_once_when_the_broker_has_taken_the_post() {
     assert_eq!(requests.fetch(&ready("w1")), None);
     requests.posted(T0, &post(list(&["w1"])));
     assert_eq!(requests.fetch(&ready("w1")), None);
-    check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+    check(&mut requests, accepted(&["w1"]), posted(list(&["w1"]), 0));
     assert!(requests.is_under_way(&id()));
     assert_eq!(requests.fetch(&ready("w1")), Some(poll()));
     // One for each announcement that is stored, and none twice.
@@ -109,7 +113,7 @@ fn a_result_is_fetched_at_once_when_the_broker_has_taken_the_post() {
 fn nothing_is_fetched_at_once_on_a_new_connection() {
     let mut requests = requests();
     requests.posted(T0, &post(list(&["w1"])));
-    check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+    check(&mut requests, accepted(&["w1"]), posted(list(&["w1"]), 0));
     requests.link_lost();
     assert_eq!(requests.fetch(&ready("w1")), None);
     assert!(!requests.is_under_way(&id()));
@@ -140,7 +144,7 @@ fn answers_belong_to_the_requests_in_their_order() {
     let to_all = Reply { context: Context::Answer { target: Workers::All }, ..Reply::new(id(), accepted(&["w1"])) };
     for posts_out in [1, 0] {
         let reply = requests.context_of(T0, to_all.clone());
-        assert_eq!(reply.context, Context::Post { target: Workers::All, failed_before: 0 });
+        assert_eq!(reply.context, posted(Workers::All, 0));
         assert_eq!(requests.posts_out(), posts_out);
     }
     check(&mut requests, refused(), got());
@@ -157,7 +161,7 @@ fn a_large_job_may_take_its_time_on_the_way() {
     requests.posted(T0, &Post { kwargs, ..post(list(&["w1"])) });
     assert_eq!((requests.answer_time(), requests.next()), (Duration::from_secs(50), Some(after(50))));
     assert_eq!(requests.due(after(49)), Due::default());
-    check(&mut requests, accepted(&["w1"]), Context::Post { target: list(&["w1"]), failed_before: 0 });
+    check(&mut requests, accepted(&["w1"]), posted(list(&["w1"]), 0));
     assert_eq!(requests.answer_time(), Duration::from_secs(10));
     requests.posted(T0, &post(list(&["w1"])));
     assert_eq!(requests.next(), Some(after(10)));
@@ -166,7 +170,7 @@ fn a_large_job_may_take_its_time_on_the_way() {
 #[test]
 fn failed_attempts_are_counted_by_worker() {
     let mut requests = requests();
-    let posted = |target: &Workers, failed_before| Context::Post { target: target.clone(), failed_before };
+    let posted = |target: &Workers, failed_before| posted(target.clone(), failed_before);
     let (both, second) = (list(&["w1", "w2"]), list(&["w2"]));
     requests.posted(T0, &post(both.clone()));
     check(&mut requests, accepted(&["w1"]), posted(&both, 0));
@@ -320,7 +324,34 @@ fn an_answer_is_told_apart_by_whom_it_is_for() {
     assert_eq!(requests.posts_out(), 1);
     requests.asked(T0, &poll());
     assert_eq!(requests.context_of(T0, of(&list(&["w1"]))).context, got());
-    assert_eq!(requests.context_of(T0, of(&second)).context, Context::Post { target: second, failed_before: 0 });
+    assert_eq!(requests.context_of(T0, of(&second)).context, posted(second, 0));
+}
+
+/// What leaves on a new link is answered out of a registry that may be filling still; all are asked again when it is not.
+#[test]
+fn all_are_asked_once_they_had_the_time_to_register() {
+    let all = Poll { target: Workers::All, ..poll() };
+    let named = |requests: &mut Requests, now, registry| {
+        requests.asked(now, &all);
+        check_at(requests, after(60), accepted(&["w1"]), Context::Get { target: Workers::All, registry });
+    };
+    for (age, until) in [(29, 35), (30, 6)] {
+        let mut requests = requests();
+        requests.link_up(after(5));
+        named(&mut requests, after(5), Registry::Filling);
+        requests.follow(at(5), &job(), FollowUp::AskAll);
+        assert!(requests.take_unsure() && !requests.take_unsure());
+        assert_eq!(requests.next(), Some(after(35)));
+        requests.broker_is_as_old_as(after(6), Duration::from_secs(age));
+        assert_eq!((requests.next(), requests.due(after(until - 1))), (Some(after(until)), Due::default()));
+        // It need not be asked again what another question was answered.
+        let mut asked = requests.due(after(until)).ask;
+        assert_eq!(asked.pop(), Some(all.clone()));
+        named(&mut requests, after(until), Registry::Settled);
+        requests.follow(at(until), &job(), FollowUp::AskAll);
+        named(&mut requests, after(until), Registry::Settled);
+        assert_eq!((requests.next(), requests.jobs.len()), (None, 0));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unused_macros, reason = "each test file uses its part")]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -51,12 +51,15 @@ pub(crate) struct ScriptedBroker {
     /// Where the list of workers is answered at once.
     answers: mpsc::WeakUnboundedSender<Inbound>,
     workers: Arc<Mutex<Vec<&'static str>>>,
+    age: Arc<AtomicU64>,
 }
 
 impl ScriptedBroker {
     /// The workers of service `dummy`, as the broker names them.
     fn name_workers(&self, id: JobId) {
-        let entry = |name: &&str| serde_json::json!({ "name": name, "service": "dummy", "status": "alive" });
+        let age = self.age.load(Ordering::SeqCst).to_string();
+        let entry =
+            |name: &&str| serde_json::json!({ "name": name, "service": "dummy", "status": "alive", "alive (s)": age });
         let entries = self.workers.lock().expect("no panic").iter().map(entry).collect();
         let answer = Json::from(serde_json::Value::Array(entries));
         let answers = self.answers.upgrade().expect("the test is there");
@@ -99,6 +102,7 @@ pub(crate) struct Bench<S> {
     full: Arc<AtomicBool>,
     renewed: mpsc::UnboundedReceiver<()>,
     workers: Arc<Mutex<Vec<&'static str>>>,
+    age: Arc<AtomicU64>,
     task: JoinHandle<()>,
 }
 
@@ -110,6 +114,7 @@ impl<S: Store + ScheduleStore> Bench<S> {
         let full = Arc::new(AtomicBool::new(false));
         let (renewed_in, renewed) = mpsc::unbounded_channel();
         let workers = Arc::new(Mutex::new(vec!["w1"]));
+        let age = Arc::new(AtomicU64::new(0));
         let scripted = ScriptedBroker {
             sent: sent_in,
             inbound,
@@ -117,11 +122,12 @@ impl<S: Store + ScheduleStore> Bench<S> {
             renewed: renewed_in,
             answers: fabric.downgrade(),
             workers: Arc::clone(&workers),
+            age: Arc::clone(&age),
         };
         let ports = Ports { store: Arc::clone(&store), broker: scripted, clock: clock.clone() };
         let (dispatcher, control, notices) = Dispatcher::new(ports, config);
         let task = tokio::spawn(dispatcher.run());
-        Self { store, clock, control, notices, sent, fabric, full, renewed, workers, task }
+        Self { store, clock, control, notices, sent, fabric, full, renewed, workers, age, task }
     }
 
     /// A running dispatcher whose link is up.
@@ -165,6 +171,11 @@ impl<S: Store + ScheduleStore> Bench<S> {
     /// The workers that the broker names from now on.
     pub(crate) fn set_workers(&self, workers: &[&'static str]) {
         *self.workers.lock().expect("no panic") = workers.to_vec();
+    }
+
+    /// For how many seconds the broker has known them.
+    pub(crate) fn set_age(&self, seconds: u64) {
+        self.age.store(seconds, Ordering::SeqCst);
     }
 
     /// What is sent next. The question whether the broker is there is answered on the way.

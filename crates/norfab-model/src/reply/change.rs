@@ -58,6 +58,8 @@ pub enum FollowUp {
     Fetch(String),
     /// This worker does not know the job, which may be a race between its two threads: ask it again after a pause.
     AskAgain(String),
+    /// Workers that have the job may not have registered with the broker again: ask all once they had the time to.
+    AskAll,
     /// These workers do not have the job: send it to them again, not before an instant.
     SendAgain {
         /// The workers.

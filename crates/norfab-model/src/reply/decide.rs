@@ -1,7 +1,7 @@
 //! The decisions on replies and deadlines, as pure functions of the job and of what came.
 
 use super::{
-    Change, Context, FabricEvent, FabricEventKind, FollowUp, Ignored, InputRequest, Reply, ReplyKind, Retry,
+    Change, Context, FabricEvent, FabricEventKind, FollowUp, Ignored, InputRequest, Registry, Reply, ReplyKind, Retry,
     RetryTarget,
 };
 use crate::{Job, JobStatus, Json, RetryPolicy, Timestamp, Workers};
@@ -58,8 +58,9 @@ struct Tries<'a> {
 }
 
 impl Tries<'_> {
-    /// A 202. The first after a POST fixes the set of workers; so does one to a GET that went to whoever there is. One to a
-    /// POST also tells which of the workers that it was for the broker does not know.
+    /// A 202. The first after a POST fixes the set of workers; so does one to a GET that went to whoever there is. A job for
+    /// all is another matter when an earlier POST of it may have arrived: those who have it must have had the time to register
+    /// with the broker again. One to a POST also tells which of the workers that it was for the broker does not know.
     fn accepted(&self, workers: &[String], context: Context) -> Change {
         let job = self.job;
         if workers.is_empty() {
@@ -67,27 +68,43 @@ impl Tries<'_> {
         }
         let workers = workers.get(..MOST_WORKERS).unwrap_or(workers);
         let asked = job.dispatch_target.as_ref().unwrap_or(&job.workers_requested);
-        let (target, failed_before) = match context {
-            Context::Post { target, failed_before } => (target, failed_before),
+        let (target, failed_before, registry) = match context {
+            Context::Post { target, failed_before, registry } => (target, failed_before, registry),
             // Nothing but a POST has been sent while the job is SUBMITTING.
-            Context::Unknown | Context::Answer { .. } if job.status == JobStatus::Submitting => (asked.clone(), 0),
-            Context::Get { target: Workers::All } if job.workers_dispatched.is_empty() => {
-                return Change { dispatched: Some(self.with_started(workers)), ..Change::default() };
+            Context::Unknown | Context::Answer { .. } if job.status == JobStatus::Submitting => {
+                (asked.clone(), 0, Registry::Filling)
+            }
+            Context::Get { target: Workers::All, registry } if job.workers_dispatched.is_empty() => {
+                return self.of_all(workers, registry);
             }
             _ => return ignore(Ignored::Repeated),
         };
         let mut change = Change::default();
         if job.workers_dispatched.is_empty() {
-            // A list is a promise to the caller: what the broker left out of it must answer for itself.
-            change.dispatched = Some(match asked {
-                Workers::List(names) => names.clone(),
-                Workers::All => self.with_started(workers),
-                _ => workers.to_vec(),
-            });
+            match asked {
+                // A list is a promise to the caller: what the broker left out of it must answer for itself.
+                Workers::List(names) => change.dispatched = Some(names.clone()),
+                // One to some of them says nothing of the others.
+                Workers::All if target.names().is_some() => {}
+                // None but who is named now can have got it.
+                Workers::All if job.posts_refused.saturating_add(1) >= job.posts_sent => {
+                    change = self.of_all(workers, Registry::Settled);
+                }
+                Workers::All => change = self.of_all(workers, registry),
+                _ => change.dispatched = Some(workers.to_vec()),
+            }
         }
         let missing = target.names().unwrap_or_default().iter().filter(|name| !workers.contains(name)).cloned();
         self.not_delivered(&mut change, missing.collect(), failed_before);
         change
+    }
+
+    /// The broker names the workers that there are, for a job that is for all of them.
+    fn of_all(&self, workers: &[String], registry: Registry) -> Change {
+        match registry {
+            Registry::Settled => Change { dispatched: Some(self.with_started(workers)), ..Change::default() },
+            Registry::Filling => Change { follow_up: Some(FollowUp::AskAll), ..Change::default() },
+        }
     }
 
     /// The workers that the broker names, and those that have shown that they have the job: one may be away for a moment.
@@ -121,7 +138,7 @@ impl Tries<'_> {
             return self.post_refused(errors);
         }
         match context {
-            Context::Post { target, failed_before } => {
+            Context::Post { target, failed_before, .. } => {
                 let mut change = Change { post_refused: true, ..Change::default() };
                 self.not_delivered(&mut change, target.names().unwrap_or_default().to_vec(), failed_before);
                 change
@@ -296,6 +313,11 @@ pub fn expire(job: &Job) -> Change {
     let from = if job.posts_refused > 0 { "last attempt" } else { "release" };
     let message = if job.status == JobStatus::New {
         format!("the deadline passed {} s after the {from}, before the job was sent", job.timeout)
+    } else if job.expected_workers().is_none() && !job.workers_completed.is_empty() {
+        format!(
+            "the deadline passed {} s after the {from}, before it was known whether further workers have the job",
+            job.timeout
+        )
     } else {
         format!(
             "the deadline passed {} s after the {from} without a result of {}; the task may still run there",

@@ -134,13 +134,56 @@ fn any_is_the_first_worker_that_speaks() {
 #[test]
 fn all_is_complete_only_when_its_workers_are_known() {
     let (job, _) = check(job(Workers::All, JobStatus::Submitting), vec![result("w1")], JobStatus::Started);
-    let asked = |target, workers: &[&str]| judge(&job, accepted_by(workers), Context::Get { target });
+    let asked = |target, workers: &[&str]| {
+        judge(&job, accepted_by(workers), Context::Get { target, registry: Registry::Settled })
+    };
     assert_eq!(asked(Workers::All, &["w1"]).status, Some(JobStatus::Completed));
     assert_eq!(asked(Workers::All, &["w1", "w2"]).dispatched, Some(names(&["w1", "w2"])));
     // Who was asked by name says nothing of the others.
     assert_eq!(asked(list(&["w1"]), &["w1"]), ignore(Ignored::Repeated));
     ignored(&job, accepted_by(&["w1"]), Ignored::Repeated);
     assert_eq!(judge(&job, accepted_by(&["w1"]), posted(Workers::All, 0)).status, Some(JobStatus::Completed));
+}
+
+/// An earlier POST of a job for all may have reached workers that the broker, a new one, does not know yet.
+#[test]
+fn all_are_known_only_when_they_had_the_time_to_register() {
+    let filling = |target, workers: &[&str], job: &Job| {
+        let registry = Registry::Filling;
+        judge(job, accepted_by(workers), Context::Get { target, registry })
+    };
+    let post = |job: &Job, registry| {
+        let context = Context::Post { target: Workers::All, failed_before: 0, registry };
+        judge(job, accepted_by(&["w1"]), context)
+    };
+    let again = Job { posts_sent: 2, ..job(Workers::All, JobStatus::Submitting) };
+    let waits = post(&again, Registry::Filling);
+    assert_eq!((waits.status, &waits.dispatched), (Some(JobStatus::Dispatched), &None));
+    assert_eq!(waits.follow_up, Some(FollowUp::AskAll));
+    assert_eq!(judge(&again, accepted_by(&["w1"]), Context::Unknown), waits);
+    assert_eq!(post(&again, Registry::Settled).dispatched, Some(names(&["w1"])));
+
+    let (answered, _) = check(again.clone(), vec![result("w1")], JobStatus::Started);
+    let waits = filling(Workers::All, &["w1"], &answered);
+    assert_eq!(waits, Change { follow_up: Some(FollowUp::AskAll), ..Change::default() });
+    assert_eq!(judge(&answered, accepted_by(&["w1"]), got()).status, Some(JobStatus::Completed));
+    // It was sent to one of them that lacked it, which is not all.
+    let to_one = judge(&answered, accepted_by(&["w2"]), posted(list(&["w2"]), 0));
+    assert_eq!(to_one, ignore(Ignored::Repeated));
+    // Nobody can have got it before.
+    let refused = Job { posts_refused: 1, ..again };
+    assert_eq!(post(&refused, Registry::Filling).dispatched, Some(names(&["w1"])));
+    // Those that are named are the set, whoever registers.
+    let named = Job { posts_sent: 2, ..job(list(&["w1", "w2"]), JobStatus::Submitting) };
+    assert_eq!(post(&named, Registry::Filling).dispatched, Some(names(&["w1", "w2"])));
+}
+
+#[test]
+fn an_end_for_want_of_knowing_all_is_told() {
+    let (answered, _) = check(job(Workers::All, JobStatus::Submitting), vec![result("w1")], JobStatus::Started);
+    let change = expire(&answered);
+    assert_eq!((change.status, change.results[0].0.as_str()), (Some(JobStatus::Stale), "all"));
+    assert!(change.errors[0].contains("whether further workers have the job"), "{:?}", change.errors);
 }
 
 #[test]
@@ -154,11 +197,11 @@ fn delayed(job: Job) -> Job {
 
 /// Sent to these, for the first time or after so many failed attempts.
 fn posted(target: Workers, failed_before: u32) -> Context {
-    Context::Post { target, failed_before }
+    Context::Post { target, failed_before, registry: Registry::Settled }
 }
 
 fn got() -> Context {
-    Context::Get { target: Workers::All }
+    Context::Get { target: Workers::All, registry: Registry::Settled }
 }
 
 fn send_again(workers: &[&str], seconds: u32) -> FollowUp {
@@ -195,7 +238,10 @@ fn what_the_broker_leaves_out_of_a_list_is_tried_again_and_then_fails() {
     // There by now.
     assert_eq!(judge(&dispatched, accepted_by(&["ghost"]), posted(alone, 3)), ignore(Ignored::Repeated));
     // A GET that leaves somebody out says nothing of delivery.
-    assert_eq!(judge(&dispatched, accepted_by(&["w1"]), Context::Get { target: both }), ignore(Ignored::Repeated));
+    assert_eq!(
+        judge(&dispatched, accepted_by(&["w1"]), Context::Get { target: both, registry: Registry::Settled }),
+        ignore(Ignored::Repeated)
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Jobs that the fabric does not take at once: where they go, when they are tried again, and when that ends.
 
 use norfab_model::{
-    Claim, Context, JobStatus, Link, LiveWorkers, NewJob, Overdue, Reply, ReplyKind, Resend, RetryPolicy, Scope,
-    SendAgain, SentAgain, Store, Timestamp, Workers,
+    Claim, Context, JobStatus, Link, LiveWorkers, NewJob, Overdue, Registry, Reply, ReplyKind, Resend, RetryPolicy,
+    Scope, SendAgain, SentAgain, Store, Timestamp, Workers,
 };
 
 use super::Database;
@@ -172,7 +172,10 @@ pub(super) async fn what_a_list_lacks_is_tried_for_its_time(database: &impl Data
     let uuid = add(&store, START, job().workers(list.clone()).at(START)).await.uuid;
     store.job_release_due(START, &Scope::All, Link::Up).await.expect("released");
     claim(&store, START, &uuid).await;
-    let posted = |target: &Workers, failed_before| Context::Post { target: target.clone(), failed_before };
+    let posted = |target: &Workers, failed_before| {
+        let registry = Registry::Settled;
+        Context::Post { target: target.clone(), failed_before, registry }
+    };
     let reply = |kind, context| vec![Reply { context, ..Reply::new(uuid.clone(), kind) }];
     let apply = async |replies| store.job_apply(at(1), RetryPolicy::default(), replies).await.expect("applied");
     let first = apply(reply(accepted(&["w1"]), posted(&list, 0))).await;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use norfab_model::{
     Coalesce, Context, Job, JobFilter, JobId, JobStatus, LastOutcome, Limits, Materialize, Materialized, NewSchedule,
-    Origin, Overdue, Overlap, OverlapPolicy, Patch, Reply, ReplyKind, RetryPolicy, Schedule, ScheduleCounters,
-    ScheduleError, ScheduleFilter, ScheduleId, SchedulePatch, ScheduleState, ScheduleStore, Scope, Store, Timestamp,
-    Workers,
+    Origin, Overdue, Overlap, OverlapPolicy, Patch, Registry, Reply, ReplyKind, RetryPolicy, Schedule,
+    ScheduleCounters, ScheduleError, ScheduleFilter, ScheduleId, SchedulePatch, ScheduleState, ScheduleStore, Scope,
+    Store, Timestamp, Workers,
 };
 
 use super::Database;
@@ -341,7 +341,8 @@ pub(super) async fn a_failed_run_is_counted_whatever_ends_it(database: &impl Dat
     let job = running(&store, &added, at(1)).await;
     tell(&store, at(2), &job, vec![result("w1", r#"{"failed":true}"#)]).await;
     assert!(!find(&store, &job).await.status.is_terminal());
-    let known = Reply { context: Context::Get { target: Workers::All }, ..Reply::new(job.clone(), accepted(&["w1"])) };
+    let context = Context::Get { target: Workers::All, registry: Registry::Settled };
+    let known = Reply { context, ..Reply::new(job.clone(), accepted(&["w1"])) };
     store.job_apply(at(3), RetryPolicy::default(), vec![known]).await.expect("the reply is applied");
     assert_eq!(find(&store, &job).await.status, JobStatus::Completed);
     assert_eq!(schedule(&store, &added.uuid).await.counters.failed_runs, 1);

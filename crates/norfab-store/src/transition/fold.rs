@@ -124,7 +124,7 @@ pub(crate) fn needs_results(reply: &Reply) -> bool {
         ReplyKind::Result { .. } | ReplyKind::NotFound { .. } => true,
         // A POST that was not delivered makes results. The answer to a GET is of no weight, but where it tells of whom
         // there is: all of them may have answered.
-        ReplyKind::Accepted { .. } => !matches!(&reply.context, Context::Get { target } if *target != Workers::All),
+        ReplyKind::Accepted { .. } => !matches!(&reply.context, Context::Get { target, .. } if *target != Workers::All),
         ReplyKind::Refused { .. } => !matches!(reply.context, Context::Get { .. }),
         _ => false,
     }
@@ -166,7 +166,7 @@ fn keep_results(job: &Job, kept: &mut Results, new: Vec<(String, Json)>, most_by
 
 #[cfg(test)]
 mod tests {
-    use norfab_model::{JobId, Workers};
+    use norfab_model::{JobId, Registry, Workers};
 
     use super::*;
 
@@ -178,7 +178,7 @@ mod tests {
 
     fn to(names: &[&str]) -> Context {
         let target = Workers::List(names.iter().map(|name| (*name).to_owned()).collect());
-        Context::Post { target, failed_before: 0 }
+        Context::Post { target, failed_before: 0, registry: Registry::Settled }
     }
 
     #[test]
@@ -187,8 +187,8 @@ mod tests {
         let worker = || "w1".to_owned();
         check(accepted(), to(&["w1"]), false);
         check(accepted(), to(&["w1", "w2"]), true);
-        check(accepted(), Context::Post { target: Workers::All, failed_before: 0 }, true);
-        check(accepted(), Context::Get { target: Workers::All }, false);
+        check(accepted(), Context::Post { target: Workers::All, failed_before: 0, registry: Registry::Settled }, true);
+        check(accepted(), Context::Get { target: Workers::All, registry: Registry::Settled }, false);
         check(accepted(), Context::Unknown, true);
         check(ReplyKind::Stored { worker: worker() }, Context::Unknown, false);
         check(ReplyKind::Result { worker: worker(), result: Json::empty_object() }, Context::Unknown, false);
