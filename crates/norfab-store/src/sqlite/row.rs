@@ -71,10 +71,21 @@ impl<'r> FromColumn<'r> for Seen<'r> {
     }
 }
 
+/// A column of a row, which is either kept or only looked at.
+pub(super) trait Column {
+    fn seen(&self) -> Seen<'_>;
+}
+
+impl Column for Seen<'_> {
+    fn seen(&self) -> Seen<'_> {
+        *self
+    }
+}
+
 /// What is wrong with a column.
 pub(super) type Wrong = &'static str;
 
-impl Cell {
+impl Column for Cell {
     fn seen(&self) -> Seen<'_> {
         Seen(match self {
             Self::Null => ValueRef::Null,
@@ -85,7 +96,9 @@ impl Cell {
             Self::Blob(bytes) => ValueRef::Blob(bytes),
         })
     }
+}
 
+impl Cell {
     /// The text, also of what is no text: to name a row that cannot be read.
     pub(super) fn shown(&self) -> String {
         self.seen().shown()
@@ -102,11 +115,6 @@ impl Cell {
     /// An instant of the database.
     pub(super) fn instant(&self) -> Result<Option<Timestamp>, Wrong> {
         self.seen().instant()
-    }
-
-    /// The workers that are asked for, see [`Seen::workers`].
-    pub(super) fn workers(&self) -> Result<Option<Workers>, Wrong> {
-        self.seen().workers()
     }
 }
 

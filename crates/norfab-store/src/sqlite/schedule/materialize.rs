@@ -12,7 +12,7 @@ use tracing::warn;
 use super::all_written;
 use super::encode::{Changes, QuarantineRow, ScheduledJobs};
 use super::find::{self, AT_ONCE};
-use super::row::Unreadable;
+use super::row::{ToWrite, Unreadable};
 use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
 use crate::sqlite::event::event_add_in_tx;
 use crate::sqlite::local_time::LocalTime;
@@ -93,11 +93,9 @@ fn materialize(
 /// The schedules of these rows that are active, with their unfinished jobs, and the rows that are none.
 fn load(connection: &Connection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unreadable>), StoreError> {
     let (mut due, mut unreadable) = (Vec::with_capacity(numbers.len()), Vec::new());
-    for row in find::rows(connection, numbers, DOING)? {
-        match row.to_write() {
-            Ok((stored, schedule)) if stored.state == ScheduleState::Active => {
-                due.push(Due { number: row.row, stored, schedule, unfinished: 0 });
-            }
+    for ToWrite { row, read } in find::to_write(connection, numbers, DOING)? {
+        match read {
+            Ok((stored, moved)) if stored.state == ScheduleState::Active => due.push(Due::new(row, stored, moved)),
             Ok(_) => {}
             Err(row) => unreadable.push(row),
         }
