@@ -14,12 +14,24 @@ use crate::transition;
 pub(crate) struct Due {
     /// Its row number.
     pub(crate) number: i64,
-    /// As it stands there.
-    pub(crate) stored: Schedule,
+    /// As it stands there, where that is not what it is by the zone data of this process.
+    stored: Option<Schedule>,
     /// By the zone data of this process.
     pub(crate) schedule: Schedule,
     /// How many of its jobs have not ended.
     pub(crate) unfinished: u64,
+}
+
+impl Due {
+    /// The schedule of a row as it stands there, and as it is by the zone data of this process where that may be another;
+    /// without unfinished jobs.
+    pub(crate) fn new(number: i64, stored: Schedule, moved: Option<Schedule>) -> Self {
+        let (stored, schedule) = match moved {
+            Some(moved) => (Some(stored), moved),
+            None => (None, stored),
+        };
+        Self { number, stored, schedule, unfinished: 0 }
+    }
 }
 
 /// A job to add.
@@ -127,7 +139,7 @@ impl Batch {
                     after
                 }
             };
-            changed.push(Changed { number, before: stored, after });
+            changed.push(Changed { number, before: stored.unwrap_or(before), after });
         }
         changed.retain(|changed| changed.before != changed.after);
         Settled { changed, events, outcome }

@@ -129,9 +129,10 @@ impl Data {
         numbers.truncate(request.batch as usize);
         let due = numbers.into_iter().filter_map(|number| {
             let row = self.schedules.get(&number)?;
-            let (stored, schedule) = (row.schedule.clone(), row.current());
-            let unfinished = self.active(&schedule.uuid).count() as u64;
-            Some(Due { number, stored, schedule, unfinished })
+            let unfinished = self.active(&row.schedule.uuid).count() as u64;
+            let mut due = Due::new(number, row.schedule.clone(), Some(row.current()));
+            due.unfinished = unfinished;
+            Some(due)
         });
         let batch = Batch::decide(request, due.collect());
         let jobs = batch.jobs();

@@ -269,23 +269,23 @@ impl<'a> NewEvents<'a> {
 #[derive(Debug, Default)]
 pub(super) struct ReleasedRows {
     rows: Vec<i64>,
-    packed: Packed<2>,
+    deadlines: Packed<1>,
 }
 
 impl ReleasedRows {
     pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { rows: Vec::with_capacity(rows), packed: Packed::with_capacity(rows) }
+        Self { rows: Vec::with_capacity(rows), deadlines: Packed::with_capacity(rows) }
     }
 
     /// The row with this number is to be `job`.
     pub(super) fn push(&mut self, row: i64, job: &Job) {
-        self.packed.push([micros(job.deadline), micros(job.released_at)]);
+        self.deadlines.push([micros(job.deadline)]);
         self.rows.push(row);
     }
 
-    /// The row numbers as JSON, and the fields.
+    /// The row numbers as JSON, and the deadlines.
     pub(super) fn into_parameters(self) -> Result<(String, Vec<u8>), EncodeError> {
-        Ok((array(&self.rows)?, self.packed.into_blobs().0))
+        Ok((array(&self.rows)?, self.deadlines.into_blobs().0))
     }
 }
 

@@ -6,7 +6,7 @@ use super::codec::PayloadError;
 use super::encode::Before;
 use super::event::event_add_in_tx;
 use super::load::{self, Step, Wanted};
-use super::row::{Row, Unreadable};
+use super::row::{Loaded, Unreadable};
 use super::{Session, storage};
 use crate::sqlite::statement::statement;
 use crate::transition;
@@ -16,7 +16,7 @@ pub(super) fn job_find(shared: &Session<'_>, id: &JobId) -> Result<Option<Job>, 
     const DOING: &str = "look a job up";
     let connection = shared.read(DOING)?;
     let rows = Wanted::jobs([id]).map_err(storage(DOING))?.load(connection).map_err(storage(DOING))?;
-    rows.first().map(Row::job).transpose().map_err(unreadable)
+    rows.into_iter().next().map(|row| row.job).transpose().map_err(unreadable)
 }
 
 pub(super) fn job_detail(shared: &Session<'_>, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
@@ -24,15 +24,18 @@ pub(super) fn job_detail(shared: &Session<'_>, id: &JobId) -> Result<Option<JobD
     let connection = shared.read(DOING)?;
     let wanted = Wanted::jobs([id]).map_err(storage(DOING))?.with_arguments().with_results();
     let rows = wanted.load(connection).map_err(storage(DOING))?;
-    rows.first().map(|row| detail(shared, row)).transpose().map_err(unreadable)
+    rows.into_iter().next().map(|row| detail(shared, row)).transpose().map_err(unreadable)
 }
 
-fn detail(shared: &Session<'_>, row: &Row) -> Result<JobDetail, Unreadable> {
+fn detail(shared: &Session<'_>, Loaded { row, job }: Loaded) -> Result<JobDetail, Unreadable> {
+    let job = job?;
+    let uuid = job.uuid.clone();
     let wrong = |column: &'static str| {
-        move |error: PayloadError| row.unreadable(&format!("its {column} cannot be read: {error}"))
+        let (number, uuid) = (row.row, uuid.as_str());
+        move |error: PayloadError| Unreadable::new(number, uuid, &format!("its {column} cannot be read: {error}"))
     };
     Ok(JobDetail {
-        job: row.job()?,
+        job,
         args: shared.payloads.args(&row.args).map_err(wrong("args"))?,
         kwargs: shared.payloads.kwargs(&row.kwargs).map_err(wrong("kwargs"))?,
         results: shared.payloads.results(&row.result_data).map_err(wrong("result_data"))?,
@@ -82,8 +85,8 @@ fn change_scheduled(
     change: impl FnOnce(&mut Job) -> Option<JobEvent>,
 ) -> Result<(Step, JobEvent), StoreError> {
     let rows = Wanted::jobs([id]).map_err(storage(doing))?.load(connection).map_err(storage(doing))?;
-    let row = rows.into_iter().next().ok_or_else(|| StoreError::NoSuchJob(id.clone()))?;
-    let mut job = row.job().map_err(unreadable)?;
+    let Loaded { row, job } = rows.into_iter().next().ok_or_else(|| StoreError::NoSuchJob(id.clone()))?;
+    let mut job = job.map_err(unreadable)?;
     let before = Before::from(&job);
     match change(&mut job) {
         Some(event) => Ok((Step { row, before, job }, event)),

@@ -26,8 +26,8 @@ pub(super) fn job_list(shared: &Session<'_>, filter: &JobFilter) -> Result<JobPa
     let loaded = Wanted::rows(&rows).map_err(storage(DOING))?.load(&tx).map_err(storage(DOING))?;
     tx.commit().map_err(storage(DOING))?;
     let (mut jobs, mut unreadable) = (Vec::with_capacity(loaded.len()), Vec::new());
-    for row in loaded.iter().rev() {
-        match row.job() {
+    for row in loaded.into_iter().rev() {
+        match row.job {
             Ok(job) => jobs.push(job),
             Err(row) => unreadable.push(row.what),
         }
@@ -122,14 +122,14 @@ pub(super) fn job_unfinished(shared: &Session<'_>) -> Result<Vec<Job>, StoreErro
     let rows = scalar!("sql/job/unfinished.sql", MOST_UNFINISHED).fetch_all(&tx).map_err(storage(DOING))?;
     let loaded = Wanted::rows(&rows).map_err(storage(DOING))?.load(&tx).map_err(storage(DOING))?;
     tx.commit().map_err(storage(DOING))?;
-    let readable = |row: &super::row::Row| match row.job() {
+    let readable = |row: super::row::Loaded| match row.job {
         Ok(job) => Some(job),
         Err(row) => {
             warn!(job = %row.what.uuid, reason = %row.what.reason, "A job cannot be read");
             None
         }
     };
-    Ok(loaded.iter().filter_map(readable).collect())
+    Ok(loaded.into_iter().filter_map(readable).collect())
 }
 
 pub(super) fn stats(shared: &Session<'_>) -> Result<JobStats, StoreError> {

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::encode::{self, Before, ChangedJobs, UnreadableRow};
 use super::local_time::LocalTime;
-use super::row::{Cell, Row, Unreadable};
+use super::row::{Cell, Loaded, Row, StoredJob, Unreadable};
 use super::schedule::{count_failed_in_tx, schedule_of};
 use super::storage;
 use crate::sqlite::statement::{query, scalar, statement};
@@ -54,11 +54,12 @@ impl Wanted {
     }
 
     /// Loads them, the oldest first.
-    pub(super) fn load(self, connection: &Connection) -> Result<Vec<Row>, rusqlite::Error> {
+    pub(super) fn load(self, connection: &Connection) -> Result<Vec<Loaded>, rusqlite::Error> {
         let none = || "[]".to_owned();
         let (rows, uuids) = (self.rows.unwrap_or_else(none), self.uuids.unwrap_or_else(none));
         let results = self.results.unwrap_or_else(none);
-        query!(Row, "sql/job/load.sql", rows, uuids, self.arguments, results).fetch_all(connection)
+        let load = query!(StoredJob, "sql/job/load.sql", rows, uuids, self.arguments, results);
+        load.read_as::<Loaded>().fetch_all(connection)
     }
 }
 
@@ -71,11 +72,11 @@ pub(super) struct Step {
 }
 
 /// Sorts rows into jobs and what is none.
-pub(super) fn steps(rows: Vec<Row>) -> (Vec<Step>, Vec<Unreadable>) {
+pub(super) fn steps(rows: Vec<Loaded>) -> (Vec<Step>, Vec<Unreadable>) {
     let mut steps = Vec::with_capacity(rows.len());
     let mut unreadable = Vec::new();
-    for row in rows {
-        match row.job() {
+    for Loaded { row, job } in rows {
+        match job {
             Ok(job) => steps.push(Step { row, before: Before::from(&job), job }),
             Err(what) => unreadable.push(what),
         }

@@ -39,8 +39,8 @@ pub(super) fn job_release_due(
     if !released.is_empty() {
         let mut rows = encode::ReleasedRows::with_capacity(released.len());
         released.iter().for_each(|step| rows.push(step.row.row, &step.job));
-        let (rows, numbers) = rows.into_parameters().map_err(storage(DOING))?;
-        let outcome = statement!("sql/job/release_due.sql", rows, numbers).execute(&tx);
+        let (rows, deadlines) = rows.into_parameters().map_err(storage(DOING))?;
+        let outcome = statement!("sql/job/release_due.sql", rows, deadlines, now.as_seconds_f64()).execute(&tx);
         load::all_written(outcome.map_err(storage(DOING))?, released.len(), DOING)?;
     }
     if !missed.is_empty() {

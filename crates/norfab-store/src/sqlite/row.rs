@@ -10,7 +10,7 @@ use sqlx::error::BoxDynError;
 use sqlx::sqlite::{SqliteTypeInfo, SqliteValueRef};
 use sqlx::{Decode, Sqlite, Type};
 
-use super::statement::row;
+use super::statement::{FromColumn, FromRow, row};
 
 /// Seconds that a job of the Python client has when it names none.
 const DEFAULT_TIMEOUT: u32 = 600;
@@ -55,64 +55,133 @@ impl<'r> Decode<'r, Sqlite> for Cell {
     }
 }
 
+impl FromColumn<'_> for Cell {
+    fn from_column(row: &rusqlite::Row<'_>, place: usize) -> rusqlite::Result<Self> {
+        row.get(place)
+    }
+}
+
+/// A value of a row that is being read, whatever its type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Seen<'r>(ValueRef<'r>);
+
+impl<'r> FromColumn<'r> for Seen<'r> {
+    fn from_column(row: &'r rusqlite::Row<'_>, place: usize) -> rusqlite::Result<Self> {
+        row.get_ref(place).map(Self)
+    }
+}
+
+/// A column of a row, which is either kept or only looked at.
+pub(super) trait Column {
+    fn seen(&self) -> Seen<'_>;
+}
+
+impl Column for Seen<'_> {
+    fn seen(&self) -> Seen<'_> {
+        *self
+    }
+}
+
 /// What is wrong with a column.
-type Wrong = &'static str;
+pub(super) type Wrong = &'static str;
+
+impl Column for Cell {
+    fn seen(&self) -> Seen<'_> {
+        Seen(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Real(number) => ValueRef::Real(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::NotUtf8(bytes) => ValueRef::Text(bytes),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        })
+    }
+}
 
 impl Cell {
     /// The text, also of what is no text: to name a row that cannot be read.
     pub(super) fn shown(&self) -> String {
-        match self {
-            Self::Null => String::new(),
-            Self::Integer(number) => number.to_string(),
-            Self::Real(number) => number.to_string(),
-            Self::Text(text) => text.clone(),
-            Self::NotUtf8(bytes) | Self::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        }
+        self.seen().shown()
     }
 
     pub(super) fn text(&self) -> Result<&str, Wrong> {
-        match self {
-            Self::Text(text) => Ok(text),
-            Self::Null => Err("is NULL"),
-            _ => Err("is no text"),
-        }
+        self.seen().text()
     }
 
     pub(super) fn optional_text(&self) -> Result<Option<&str>, Wrong> {
-        if *self == Self::Null { Ok(None) } else { self.text().map(Some) }
+        self.seen().optional_text()
     }
 
     /// An instant of the database.
     pub(super) fn instant(&self) -> Result<Option<Timestamp>, Wrong> {
-        let seconds = match self {
-            Self::Null => return Ok(None),
-            Self::Integer(seconds) => *seconds as f64,
-            Self::Real(seconds) => *seconds,
+        self.seen().instant()
+    }
+}
+
+impl<'r> Seen<'r> {
+    /// The value as its own copy.
+    pub(super) fn cell(self) -> rusqlite::Result<Cell> {
+        Ok(Cell::column_result(self.0)?)
+    }
+
+    pub(super) fn is_null(self) -> bool {
+        self.0 == ValueRef::Null
+    }
+
+    /// The number, if it is a whole one.
+    pub(super) fn integer(self) -> Option<i64> {
+        if let ValueRef::Integer(number) = self.0 { Some(number) } else { None }
+    }
+
+    /// The text, also of what is no text: to name a row that cannot be read.
+    pub(super) fn shown(self) -> String {
+        match self.0 {
+            ValueRef::Null => String::new(),
+            ValueRef::Integer(number) => number.to_string(),
+            ValueRef::Real(number) => number.to_string(),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        }
+    }
+
+    pub(super) fn text(self) -> Result<&'r str, Wrong> {
+        match self.0 {
+            ValueRef::Text(bytes) => str::from_utf8(bytes).map_err(|_| "is no text"),
+            ValueRef::Null => Err("is NULL"),
+            _ => Err("is no text"),
+        }
+    }
+
+    pub(super) fn optional_text(self) -> Result<Option<&'r str>, Wrong> {
+        if self.is_null() { Ok(None) } else { self.text().map(Some) }
+    }
+
+    /// An instant of the database.
+    pub(super) fn instant(self) -> Result<Option<Timestamp>, Wrong> {
+        let seconds = match self.0 {
+            ValueRef::Null => return Ok(None),
+            ValueRef::Integer(seconds) => seconds as f64,
+            ValueRef::Real(seconds) => seconds,
             _ => return Err("is no number of seconds"),
         };
         Timestamp::from_seconds_f64(seconds).map(Some).map_err(|_| "is no date of this calendar")
     }
 
-    fn count(&self) -> u32 {
-        match self {
-            Self::Integer(count) => u32::try_from((*count).max(0)).unwrap_or(u32::MAX),
-            _ => 0,
-        }
+    fn count(self) -> u32 {
+        self.integer().map_or(0, |count| u32::try_from(count.max(0)).unwrap_or(u32::MAX))
     }
 
     /// Whole seconds, rounded up; the default when there is nothing sensible.
-    fn timeout(&self) -> u32 {
-        let seconds = match self {
-            Self::Integer(seconds) => u32::try_from((*seconds).max(0)).unwrap_or(u32::MAX),
+    fn timeout(self) -> u32 {
+        let seconds = match self.0 {
             // The cast stops at the bounds of the type, and NaN becomes 0.
-            Self::Real(seconds) => seconds.ceil() as u32,
-            _ => 0,
+            ValueRef::Real(seconds) => seconds.ceil() as u32,
+            _ => self.count(),
         };
         if seconds == 0 { DEFAULT_TIMEOUT } else { seconds }
     }
 
     /// JSON in a text column. NULL and the empty text are nothing.
-    fn json<T: DeserializeOwned>(&self) -> Result<Option<T>, Wrong> {
+    fn json<T: DeserializeOwned>(self) -> Result<Option<T>, Wrong> {
         match self.optional_text()? {
             None | Some("") => Ok(None),
             Some(text) => serde_json::from_str(text).map(Some).map_err(|_| "is no JSON of the expected shape"),
@@ -120,7 +189,7 @@ impl Cell {
     }
 
     /// The workers that are asked for. Nothing is nobody, as for the Python client; a word without quotes is one.
-    pub(super) fn workers(&self) -> Result<Option<Workers>, Wrong> {
+    pub(super) fn workers(self) -> Result<Option<Workers>, Wrong> {
         match self.optional_text()? {
             None | Some("") => Ok(None),
             Some(text) if text.starts_with(['"', '[']) => {
@@ -134,7 +203,7 @@ impl Cell {
     }
 
     /// Error texts. Anything else that stands there is kept as one error.
-    fn errors(&self) -> Vec<String> {
+    fn errors(self) -> Vec<String> {
         match self.json::<Vec<serde_json::Value>>() {
             Ok(errors) => errors.unwrap_or_default().into_iter().map(error_text).collect(),
             Err(_) => vec![self.shown()],
@@ -151,37 +220,65 @@ fn error_text(value: serde_json::Value) -> String {
 
 row! {
     /// What `sql/job/load.sql` returns of a job.
-    #[derive(Debug)]
-    pub(super) struct Row {
+    pub(super) struct Columns<C> {
         pub(super) row: i64,
-        pub(super) uuid: Cell,
-        pub(super) service: Cell,
-        pub(super) task: Cell,
-        pub(super) status: Cell,
-        pub(super) timeout: Cell,
-        pub(super) deadline: Cell,
-        pub(super) workers_requested: Cell,
-        pub(super) workers_dispatched: Cell,
-        pub(super) workers_started: Cell,
-        pub(super) workers_completed: Cell,
-        pub(super) pending_inputs: Cell,
-        pub(super) errors: Cell,
-        pub(super) last_poll: Cell,
-        pub(super) scheduled_for: Cell,
-        pub(super) start_deadline: Cell,
-        pub(super) schedule_id: Cell,
-        pub(super) origin: Cell,
-        pub(super) created_at: Cell,
-        pub(super) released_at: Cell,
-        pub(super) started_at: Cell,
-        pub(super) finished_at: Cell,
-        pub(super) dispatch_target: Cell,
-        pub(super) posts_sent: Cell,
-        pub(super) posts_refused: Cell,
-        pub(super) next_attempt_at: Cell,
-        pub(super) args: Cell,
-        pub(super) kwargs: Cell,
-        pub(super) result_data: Cell,
+        pub(super) uuid: C,
+        pub(super) service: C,
+        pub(super) task: C,
+        pub(super) status: C,
+        pub(super) timeout: C,
+        pub(super) deadline: C,
+        pub(super) workers_requested: C,
+        pub(super) workers_dispatched: C,
+        pub(super) workers_started: C,
+        pub(super) workers_completed: C,
+        pub(super) pending_inputs: C,
+        pub(super) errors: C,
+        pub(super) last_poll: C,
+        pub(super) scheduled_for: C,
+        pub(super) start_deadline: C,
+        pub(super) schedule_id: C,
+        pub(super) origin: C,
+        pub(super) created_at: C,
+        pub(super) released_at: C,
+        pub(super) started_at: C,
+        pub(super) finished_at: C,
+        pub(super) dispatch_target: C,
+        pub(super) posts_sent: C,
+        pub(super) posts_refused: C,
+        pub(super) next_attempt_at: C,
+        pub(super) args: C,
+        pub(super) kwargs: C,
+        pub(super) result_data: C,
+    }
+}
+
+/// The columns of a job as the statement is checked for.
+pub(super) type StoredJob = Columns<Cell>;
+
+/// A row of a job: its number, and the payloads that were asked for.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) row: i64,
+    pub(super) args: Cell,
+    pub(super) kwargs: Cell,
+    pub(super) result_data: Cell,
+}
+
+/// A row with the job that it stands for.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) row: Row,
+    pub(super) job: Result<Job, Unreadable>,
+}
+
+impl FromRow for Loaded {
+    const COLUMNS: &'static [&'static str] = StoredJob::COLUMNS;
+
+    fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let seen = Columns::<Seen<'_>>::look(row)?;
+        let (args, kwargs, result_data) = (seen.args.cell()?, seen.kwargs.cell()?, seen.result_data.cell()?);
+        Ok(Self { row: Row { row: seen.row, args, kwargs, result_data }, job: seen.job() })
     }
 }
 
@@ -194,16 +291,19 @@ pub(super) struct Unreadable {
     pub(super) what: UnreadableJob,
 }
 
-impl Row {
-    /// The job.
-    pub(super) fn job(&self) -> Result<Job, Unreadable> {
-        self.read().map_err(|(column, wrong)| self.unreadable(&format!("its {column} {wrong}")))
+impl Unreadable {
+    /// The row of this number, with this in its `uuid` column, cannot be read for this reason.
+    pub(super) fn new(row: i64, uuid: &str, reason: &str) -> Self {
+        Self { row, what: UnreadableJob { uuid: uuid.chars().take(255).collect(), reason: reason.to_owned() } }
     }
+}
 
-    /// The same row as one that cannot be read, for this reason.
-    pub(super) fn unreadable(&self, reason: &str) -> Unreadable {
-        let uuid = self.uuid.shown().chars().take(255).collect();
-        Unreadable { row: self.row, what: UnreadableJob { uuid, reason: reason.to_owned() } }
+impl Columns<Seen<'_>> {
+    /// The job.
+    fn job(&self) -> Result<Job, Unreadable> {
+        let unreadable =
+            |(column, wrong)| Unreadable::new(self.row, &self.uuid.shown(), &format!("its {column} {wrong}"));
+        self.read().map_err(unreadable)
     }
 
     fn read(&self) -> Result<Job, (&'static str, Wrong)> {

@@ -169,11 +169,18 @@ pub(super) struct Query<'a, T> {
     read: PhantomData<T>,
 }
 
-impl<'a, T: FromRow> Query<'a, T> {
+impl<'a, T> Query<'a, T> {
     pub(super) fn new(statement: Statement<'a>) -> Self {
         Self { statement, read: PhantomData }
     }
 
+    /// The same statement with its rows read as something else that has the same columns.
+    pub(super) fn read_as<R: FromRow>(self) -> Query<'a, R> {
+        Query::new(self.statement)
+    }
+}
+
+impl<'a, T: FromRow> Query<'a, T> {
     /// One whose type is what `sqlx` has found.
     pub(super) fn of(_: Option<PhantomData<T>>, statement: Statement<'a>) -> Self {
         Self::new(statement)
@@ -250,8 +257,40 @@ macro_rules! scalar {
     }};
 }
 
-/// Declares a struct of all columns that a statement returns, in their order.
+/// What a column is read as, for as long as the row is there.
+pub(super) trait FromColumn<'r>: Sized {
+    fn from_column(row: &'r Row<'_>, place: usize) -> rusqlite::Result<Self>;
+}
+
+impl<'r> FromColumn<'r> for i64 {
+    fn from_column(row: &'r Row<'_>, place: usize) -> rusqlite::Result<Self> {
+        row.get(place)
+    }
+}
+
+/// Declares a struct of all columns that a statement returns, in their order; one with a parameter can be read in several
+/// ways, of which those that borrow copy nothing.
 macro_rules! row {
+    ($(#[$attribute:meta])* $visible:vis struct $row:ident<$cell:ident> { $($(#[$of_column:meta])* $shown:vis $column:ident: $kind:ty),* $(,)? }) => {
+        $(#[$attribute])*
+        $visible struct $row<$cell> { $($(#[$of_column])* $shown $column: $kind),* }
+
+        impl<$cell> $row<$cell> {
+            /// The names of the columns.
+            pub(super) const COLUMNS: &'static [&'static str] = &[$(stringify!($column)),*];
+
+            /// Reads them.
+            pub(super) fn look<'r>(row: &'r rusqlite::Row<'_>) -> rusqlite::Result<Self>
+            where
+                $cell: $crate::sqlite::statement::FromColumn<'r>,
+            {
+                // The fields are read in the order in which they are written.
+                let mut columns = 0_usize..;
+                let mut next = || columns.next().unwrap_or_default();
+                Ok(Self { $($column: <$kind as $crate::sqlite::statement::FromColumn<'r>>::from_column(row, next())?),* })
+            }
+        }
+    };
     ($(#[$attribute:meta])* $visible:vis struct $row:ident { $($(#[$of_column:meta])* $shown:vis $column:ident: $kind:ty),* $(,)? }) => {
         $(#[$attribute])*
         $visible struct $row { $($(#[$of_column])* $shown $column: $kind),* }

@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
-use norfab_model::{Job, JobId, Json, Schedule, ScheduleId, StoreError, Timestamp};
+use norfab_model::{
+    Job, JobId, JobStatus, Json, LastOutcome, Origin, Schedule, ScheduleCounters, ScheduleId, ScheduleState,
+    StoreError, Timestamp, Upcoming,
+};
 use rusqlite::Connection;
 use serde::Serialize;
 
@@ -123,9 +126,11 @@ impl RuleRow {
     }
 }
 
-/// What calls and passes make of schedules whose rule stays, for `sql/schedule/change.sql`.
+/// What calls and passes make of schedules whose rule stays.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
+    /// Most of what a pass does.
+    advanced: Advanced,
     rows: Vec<i64>,
     packed: Packed<25>,
     last: LastTexts,
@@ -141,14 +146,69 @@ struct LastTexts {
     last_outcome: Place,
 }
 
+/// Active schedules of which an occurrence has become a job, for `sql/schedule/advance.sql`: it writes few columns.
+#[derive(Debug, Default)]
+struct Advanced {
+    rows: Vec<i64>,
+    packed: Packed<6>,
+    /// The outcome that was written last, and where.
+    outcome: Option<(LastOutcome, Place)>,
+}
+
+impl Advanced {
+    /// Adds a schedule, if this is all that becomes of it.
+    fn push(&mut self, number: i64, before: &Schedule, after: &Schedule) -> bool {
+        let Some((next, occurrence, outcome)) = advance(before, after) else { return false };
+        let place = match &self.outcome {
+            Some((last, place)) if last == outcome => *place,
+            _ => {
+                let place = self.packed.bytes(outcome.to_column().as_bytes());
+                self.outcome = Some((outcome.clone(), place));
+                place
+            }
+        };
+        let [outcome_at, outcome_bytes] = place.fields();
+        self.packed.push([
+            Some(next.occurrence.as_micros()),
+            Some(next.due.as_micros()),
+            Some(occurrence.as_micros()),
+            count(after.counters.coalesced_runs),
+            outcome_at,
+            outcome_bytes,
+        ]);
+        self.rows.push(number);
+        true
+    }
+}
+
+/// The cursor, the occurrence and the outcome, if all that becomes of an active schedule is that its cursor moves on and that
+/// one occurrence has become a job, while others may be coalesced. What hangs on a zone takes its data along.
+fn advance<'a>(before: &Schedule, after: &'a Schedule) -> Option<(Upcoming, Timestamp, &'a LastOutcome)> {
+    let (next, occurrence, outcome) = (after.next?, after.last_run_at?, after.last_outcome.as_ref()?);
+    let (was, is) = (&before.counters, &after.counters);
+    let counters =
+        ScheduleCounters { total_runs: was.total_runs.checked_add(1)?, coalesced_runs: is.coalesced_runs, ..*was };
+    let holds = before.state == ScheduleState::Active
+        && after.state == ScheduleState::Active
+        && !after.trigger.is_zone_bound()
+        && (after.decided_until, after.decided_at) == (occurrence, occurrence)
+        && *is == counters
+        && is.total_runs <= MOST
+        && (before.updated_at, &before.last_error) == (after.updated_at, &after.last_error);
+    holds.then_some((next, occurrence, outcome))
+}
+
 impl Changes {
     pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { rows: Vec::with_capacity(rows), packed: Packed::with_capacity(rows), last: LastTexts::default() }
+        let advanced = Advanced { rows: Vec::with_capacity(rows), packed: Packed::with_capacity(rows), outcome: None };
+        Self { advanced, ..Self::default() }
     }
 
     /// The schedule with this number, which was `before`, is to be `after`. Counters end where SQLite's numbers do.
     pub(super) fn push(&mut self, number: i64, before: &Schedule, after: &Schedule) {
-        self.add(number, before, after, ByZone::is_new(before, after).then(|| ByZone::of(after)));
+        if !self.advanced.push(number, before, after) {
+            self.add(number, before, after, ByZone::is_new(before, after).then(|| ByZone::of(after)));
+        }
     }
 
     /// The same when this release's zone data leaves or puts the cursor where it is to be.
@@ -196,17 +256,19 @@ impl Changes {
         self.rows.push(number);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Writes them. Each schedule must be as it was.
     pub(super) fn write(self, connection: &Connection, doing: &'static str) -> Result<(), StoreError> {
-        if self.is_empty() {
+        let Advanced { rows, packed, .. } = self.advanced;
+        if !rows.is_empty() {
+            let (expected, rows) = (rows.len(), array(&rows).map_err(storage(doing))?);
+            let (numbers, texts) = packed.into_blobs();
+            let written = statement!("sql/schedule/advance.sql", rows, numbers, texts).execute(connection);
+            all_written(written.map_err(storage(doing))?, expected, doing)?;
+        }
+        if self.rows.is_empty() {
             return Ok(());
         }
-        let expected = self.rows.len();
-        let rows = array(&self.rows).map_err(storage(doing))?;
+        let (expected, rows) = (self.rows.len(), array(&self.rows).map_err(storage(doing))?);
         let (numbers, texts) = self.packed.into_blobs();
         let written = statement!("sql/schedule/change.sql", rows, numbers, texts).execute(connection);
         all_written(written.map_err(storage(doing))?, expected, doing)
@@ -218,38 +280,32 @@ fn count(number: u64) -> Option<i64> {
     Some(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Jobs of schedules, for `sql/schedule/add_jobs.sql`; what they run comes from the schedules.
-#[derive(Debug, Default)]
+/// Jobs of schedules, for `sql/schedule/add_jobs.sql`: NEW ones and missed ones that are made now; what they run comes from
+/// the schedules.
+#[derive(Debug)]
 pub(super) struct ScheduledJobs<'a> {
-    uuids: Vec<&'a str>,
-    packed: Packed<11>,
-    status: Place,
-    origin: Place,
+    now: Timestamp,
+    origin: Origin,
+    uuids: Vec<&'a JobId>,
+    packed: Packed<5>,
 }
 
 impl<'a> ScheduledJobs<'a> {
-    pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { uuids: Vec::with_capacity(rows), packed: Packed::with_capacity(rows), ..Self::default() }
+    /// They are all of this origin, and made at this instant.
+    pub(super) fn new(now: Timestamp, origin: Origin, rows: usize) -> Self {
+        Self { now, origin, uuids: Vec::with_capacity(rows), packed: Packed::with_capacity(rows) }
     }
 
     /// A job of the schedule with this number.
     pub(super) fn push(&mut self, schedule: i64, job: &'a Job) {
-        let [status_at, status_bytes] = self.packed.text(Some(job.status.as_str()), &mut self.status);
-        let [origin_at, origin_bytes] = self.packed.text(Some(job.origin.as_str()), &mut self.origin);
         self.packed.push([
             Some(schedule),
             micros(job.deadline),
             micros(job.scheduled_for),
             micros(job.start_deadline),
-            micros(job.created_at),
-            micros(job.released_at),
-            micros(job.finished_at),
-            status_at,
-            status_bytes,
-            origin_at,
-            origin_bytes,
+            Some(i64::from(job.status == JobStatus::Missed)),
         ]);
-        self.uuids.push(job.uuid.as_str());
+        self.uuids.push(&job.uuid);
     }
 
     /// Adds them at the time `local`; returns the identities of those that were not there already.
@@ -263,11 +319,17 @@ impl<'a> ScheduledJobs<'a> {
             return Ok(HashSet::new());
         }
         let uuids = array(&self.uuids).map_err(storage(doing))?;
-        let (numbers, texts) = self.packed.into_blobs();
-        let (local_time, completed) = (local.date_time(), local.ctime());
-        let added =
-            scalar!("sql/schedule/add_jobs.sql", uuids, numbers, texts, local_time, completed).fetch_all(connection);
-        added.map_err(storage(doing))?.into_iter().map(|uuid| JobId::new(uuid).map_err(storage(doing))).collect()
+        let (numbers, _) = self.packed.into_blobs();
+        let (now, date_time, ctime) = (self.now.as_seconds_f64(), local.date_time(), local.ctime());
+        let origin = self.origin.as_str();
+        let add = statement!("sql/schedule/add_jobs.sql", uuids, numbers, now, date_time, ctime, origin);
+        let added = add.execute(connection).map_err(storage(doing))?;
+        if added == self.uuids.len() {
+            return Ok(self.uuids.into_iter().cloned().collect());
+        }
+        let newest = i64::try_from(added).unwrap_or(i64::MAX);
+        let added = scalar!("sql/schedule/added_jobs.sql", newest).fetch_all(connection).map_err(storage(doing))?;
+        added.into_iter().map(|uuid| JobId::new(uuid).map_err(storage(doing))).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use norfab_model::{
 use rusqlite::Connection;
 
 use super::failed;
-use super::row::{Row, Unreadable};
+use super::row::{Row, ToWrite, Unreadable};
 use crate::sqlite::codec::PayloadError;
 use crate::sqlite::row::Cell;
 use crate::sqlite::statement::{query, row, scalar};
@@ -111,9 +111,30 @@ fn by_name(
 pub(super) fn rows(connection: &Connection, numbers: &[i64], doing: &'static str) -> Result<Vec<Row>, StoreError> {
     let parameter = encode::array(numbers).map_err(storage(doing))?;
     let mut rows = load(connection, &parameter, "[]", Payloads::Without).map_err(storage(doing))?;
-    let places: HashMap<i64, usize> = numbers.iter().enumerate().map(|(place, number)| (*number, place)).collect();
-    rows.sort_by_key(|row| places.get(&row.row).copied());
+    in_order(&mut rows, numbers, |row| row.row);
     Ok(rows)
+}
+
+/// The schedules of the rows with these numbers, in this order.
+pub(super) fn to_write(
+    connection: &Connection,
+    numbers: &[i64],
+    doing: &'static str,
+) -> Result<Vec<ToWrite>, StoreError> {
+    let parameter = encode::array(numbers).map_err(storage(doing))?;
+    let load = query!(Row, "sql/schedule/load.sql", parameter, "[]", false);
+    let mut rows = load.read_as::<ToWrite>().fetch_all(connection).map_err(storage(doing))?;
+    in_order(&mut rows, numbers, |row| row.row);
+    Ok(rows)
+}
+
+fn in_order<T>(rows: &mut [T], numbers: &[i64], number: impl Fn(&T) -> i64) {
+    // Mostly they are already.
+    if rows.iter().map(&number).eq(numbers.iter().copied()) {
+        return;
+    }
+    let places: HashMap<i64, usize> = numbers.iter().enumerate().map(|(place, number)| (*number, place)).collect();
+    rows.sort_by_key(|row| places.get(&number(row)).copied());
 }
 
 fn load(connection: &Connection, numbers: &str, ids: &str, payloads: Payloads) -> Result<Vec<Row>, rusqlite::Error> {

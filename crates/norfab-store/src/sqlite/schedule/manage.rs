@@ -133,7 +133,7 @@ pub(super) fn schedule_run_now(
     let active = active(&tx, &schedule, DOING)?;
     let run = schedule.run_now(now, &active, overlap, limits)?;
     let local = shared.local(now, &tx).map_err(failed(DOING))?;
-    let mut jobs = ScheduledJobs::with_capacity(1);
+    let mut jobs = ScheduledJobs::new(now, run.job.origin, 1);
     jobs.push(number, &run.job);
     if jobs.add(&tx, &local, DOING)?.len() != 1 {
         return Err(failed(DOING)(format!("its job {} is there already", run.job.uuid)));

@@ -3,14 +3,16 @@
 
 use std::collections::HashSet;
 
-use norfab_model::{JobId, Materialize, Materialized, Quarantined, ScheduleState, StoreError, Timestamp, one_line};
+use norfab_model::{
+    JobId, Materialize, Materialized, Origin, Quarantined, ScheduleState, StoreError, Timestamp, one_line,
+};
 use rusqlite::Connection;
 use tracing::warn;
 
 use super::all_written;
 use super::encode::{Changes, QuarantineRow, ScheduledJobs};
 use super::find::{self, AT_ONCE};
-use super::row::Unreadable;
+use super::row::{ToWrite, Unreadable};
 use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
 use crate::sqlite::event::event_add_in_tx;
 use crate::sqlite::local_time::LocalTime;
@@ -47,40 +49,55 @@ fn due(connection: &Connection, request: &Materialize<'_>) -> Result<Vec<i64>, S
     scalar!("sql/schedule/due.sql", seconds, seen, limit).fetch_all(connection).map_err(storage(DOING))
 }
 
-/// Materialises these rows and commits, or does nothing of it.
+/// Materialises these rows and commits, or does nothing of it. As many as are held in memory at once are looked at one
+/// after the other: what they take is used again while it is at hand.
 fn attempt(
     shared: &Session<'_>,
     tx: Tx<'_>,
     request: &Materialize<'_>,
     numbers: &[i64],
 ) -> Result<Materialized, StoreError> {
-    let (due, unreadable) = load(&tx, numbers)?;
-    let batch = Batch::decide(request, due);
-    let jobs = batch.jobs();
     let local = shared.local(request.now, &tx).map_err(storage(DOING))?;
-    let made = add_jobs(&tx, &jobs, &local)?;
-    let Settled { changed, mut events, mut outcome } = batch.settle(jobs, &made);
-    write(&tx, &changed)?;
-    let unusable: Vec<Unusable> = unreadable.into_iter().map(Unusable::unreadable).collect();
-    quarantine(&tx, request.now, &unusable)?;
-    outcome.quarantined.extend(unusable.into_iter().map(|unusable| unusable.what));
+    let (mut outcome, mut events) = (Materialized::default(), Vec::new());
+    for some in numbers.chunks(AT_ONCE) {
+        let budget_left = request.budget_left.saturating_sub(outcome.budget_used);
+        let settled = materialize(&tx, &Materialize { budget_left, ..*request }, some, &local)?;
+        events.extend(settled.events);
+        add(&mut outcome, settled.outcome);
+    }
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
     tx.commit().map_err(storage(DOING))?;
     Ok(outcome)
 }
 
+/// Decides about these rows, adds their jobs and writes what becomes of them.
+fn materialize(
+    connection: &Connection,
+    request: &Materialize<'_>,
+    numbers: &[i64],
+    local: &LocalTime,
+) -> Result<Settled, StoreError> {
+    let (due, unreadable) = load(connection, numbers)?;
+    let batch = Batch::decide(request, due);
+    let jobs = batch.jobs();
+    let made = add_jobs(connection, request.now, &jobs, local)?;
+    let mut settled = batch.settle(jobs, &made);
+    write(connection, &settled.changed)?;
+    settled.changed = Vec::new();
+    let unusable: Vec<Unusable> = unreadable.into_iter().map(Unusable::unreadable).collect();
+    quarantine(connection, request.now, &unusable)?;
+    settled.outcome.quarantined.extend(unusable.into_iter().map(|unusable| unusable.what));
+    Ok(settled)
+}
+
 /// The schedules of these rows that are active, with their unfinished jobs, and the rows that are none.
 fn load(connection: &Connection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unreadable>), StoreError> {
     let (mut due, mut unreadable) = (Vec::with_capacity(numbers.len()), Vec::new());
-    for some in numbers.chunks(AT_ONCE) {
-        for row in find::rows(connection, some, DOING)? {
-            match row.to_write() {
-                Ok((stored, schedule)) if stored.state == ScheduleState::Active => {
-                    due.push(Due { number: row.row, stored, schedule, unfinished: 0 });
-                }
-                Ok(_) => {}
-                Err(row) => unreadable.push(row),
-            }
+    for ToWrite { row, read } in find::to_write(connection, numbers, DOING)? {
+        match read {
+            Ok((stored, moved)) if stored.state == ScheduleState::Active => due.push(Due::new(row, stored, moved)),
+            Ok(_) => {}
+            Err(row) => unreadable.push(row),
         }
     }
     let ids = due.iter().map(|due| &due.schedule.uuid);
@@ -92,8 +109,13 @@ fn load(connection: &Connection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unrea
 }
 
 /// Adds jobs; returns those that were not there already.
-fn add_jobs(connection: &Connection, jobs: &[PlannedRow], local: &LocalTime) -> Result<HashSet<JobId>, StoreError> {
-    let mut rows = ScheduledJobs::with_capacity(jobs.len());
+fn add_jobs(
+    connection: &Connection,
+    now: Timestamp,
+    jobs: &[PlannedRow],
+    local: &LocalTime,
+) -> Result<HashSet<JobId>, StoreError> {
+    let mut rows = ScheduledJobs::new(now, Origin::Occurrence, jobs.len());
     for new in jobs {
         rows.push(new.schedule, &new.job);
     }

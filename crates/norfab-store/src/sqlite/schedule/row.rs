@@ -11,53 +11,82 @@ use norfab_model::{
 };
 
 use crate::by_zone::ByZone;
-use crate::sqlite::row::Cell;
-use crate::sqlite::statement::row;
+use crate::sqlite::row::{Cell, Column, Seen};
+use crate::sqlite::statement::{FromRow, row};
 
 row! {
     /// What `sql/schedule/load.sql` returns of a schedule.
     #[derive(Debug)]
-    pub(super) struct Row {
+    pub(super) struct Columns<C> {
         pub(super) row: i64,
-        pub(super) uuid: Cell,
-        pub(super) name: Cell,
-        pub(super) service: Cell,
-        pub(super) task: Cell,
-        pub(super) args: Cell,
-        pub(super) kwargs: Cell,
-        pub(super) workers: Cell,
-        pub(super) timeout: Cell,
-        pub(super) trigger_type: Cell,
-        pub(super) trigger_config: Cell,
-        pub(super) timezone: Cell,
-        pub(super) start_at: Cell,
-        pub(super) end_at: Cell,
-        pub(super) anchor_at: Cell,
-        pub(super) jitter_seconds: Cell,
-        pub(super) next_run_at: Cell,
-        pub(super) next_due_at: Cell,
-        pub(super) decided_until: Cell,
-        pub(super) decided_at: Cell,
-        pub(super) last_run_at: Cell,
-        pub(super) zone_data: Cell,
-        pub(super) zone_offset: Cell,
-        pub(super) state: Cell,
-        pub(super) coalesce: Cell,
-        pub(super) misfire_grace_seconds: Cell,
-        pub(super) overlap_policy: Cell,
-        pub(super) max_instances: Cell,
-        pub(super) created_at: Cell,
-        pub(super) updated_at: Cell,
-        pub(super) deleted_at: Cell,
-        pub(super) revision: Cell,
-        pub(super) total_runs: Cell,
-        pub(super) failed_runs: Cell,
-        pub(super) missed_runs: Cell,
-        pub(super) overlap_skips: Cell,
-        pub(super) coalesced_runs: Cell,
-        pub(super) passed_over: Cell,
-        pub(super) last_error: Cell,
-        pub(super) last_outcome: Cell,
+        pub(super) uuid: C,
+        pub(super) name: C,
+        pub(super) service: C,
+        pub(super) task: C,
+        pub(super) args: C,
+        pub(super) kwargs: C,
+        pub(super) workers: C,
+        pub(super) timeout: C,
+        pub(super) trigger_type: C,
+        pub(super) trigger_config: C,
+        pub(super) timezone: C,
+        pub(super) start_at: C,
+        pub(super) end_at: C,
+        pub(super) anchor_at: C,
+        pub(super) jitter_seconds: C,
+        pub(super) next_run_at: C,
+        pub(super) next_due_at: C,
+        pub(super) decided_until: C,
+        pub(super) decided_at: C,
+        pub(super) last_run_at: C,
+        pub(super) zone_data: C,
+        pub(super) zone_offset: C,
+        pub(super) state: C,
+        pub(super) coalesce: C,
+        pub(super) misfire_grace_seconds: C,
+        pub(super) overlap_policy: C,
+        pub(super) max_instances: C,
+        pub(super) created_at: C,
+        pub(super) updated_at: C,
+        pub(super) deleted_at: C,
+        pub(super) revision: C,
+        pub(super) total_runs: C,
+        pub(super) failed_runs: C,
+        pub(super) missed_runs: C,
+        pub(super) overlap_skips: C,
+        pub(super) coalesced_runs: C,
+        pub(super) passed_over: C,
+        pub(super) last_error: C,
+        pub(super) last_outcome: C,
+    }
+}
+
+/// A row that is kept.
+pub(super) type Row = Columns<Cell>;
+
+impl FromRow for Row {
+    const COLUMNS: &'static [&'static str] = Self::COLUMNS;
+
+    fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Self::look(row)
+    }
+}
+
+/// The schedule of a row, for who is to write it; nothing of the row is kept.
+#[derive(Debug)]
+pub(super) struct ToWrite {
+    /// The number of the row.
+    pub(super) row: i64,
+    /// As it stands there and by the zone data of this process, see [`Columns::to_write`].
+    pub(super) read: Result<(Schedule, Option<Schedule>), Unreadable>,
+}
+
+impl FromRow for ToWrite {
+    const COLUMNS: &'static [&'static str] = Row::COLUMNS;
+
+    fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let seen = Columns::<Seen<'_>>::look(row)?;
+        Ok(Self { row: seen.row, read: seen.moved() })
     }
 }
 
@@ -89,27 +118,24 @@ fn given<T>(column: &'static str, read: Result<Option<T>, impl Display>) -> Resu
     of(column, read)?.ok_or_else(|| Wrong(column, "is NULL".to_owned()))
 }
 
-fn whole(column: &'static str, cell: &Cell, range: RangeInclusive<u64>) -> Result<u64, Wrong> {
-    let number = match cell {
-        Cell::Integer(number) => u64::try_from(*number).ok().filter(|number| range.contains(number)),
-        _ => None,
-    };
+fn whole(column: &'static str, cell: Seen<'_>, range: RangeInclusive<u64>) -> Result<u64, Wrong> {
+    let number = cell.integer().and_then(|number| u64::try_from(number).ok()).filter(|number| range.contains(number));
     number.ok_or_else(|| Wrong(column, format!("is no whole number from {} to {}", range.start(), range.end())))
 }
 
-fn small(column: &'static str, cell: &Cell, least: u32) -> Result<u32, Wrong> {
+fn small(column: &'static str, cell: Seen<'_>, least: u32) -> Result<u32, Wrong> {
     let number = whole(column, cell, u64::from(least)..=u64::from(u32::MAX))?;
     u32::try_from(number).map_err(|_| Wrong(column, "is too large".to_owned()))
 }
 
-fn word<T: FromStr>(column: &'static str, cell: &Cell) -> Result<T, Wrong>
+fn word<T: FromStr>(column: &'static str, cell: Seen<'_>) -> Result<T, Wrong>
 where
     T::Err: Display,
 {
     of(column, of(column, cell.text())?.parse().map_err(named))
 }
 
-impl Row {
+impl<C: Column> Columns<C> {
     /// The schedule, by the zone data of this process.
     pub(super) fn schedule(&self) -> Result<Schedule, Unreadable> {
         Ok(self.by_zone().current(&self.stored()?))
@@ -117,19 +143,23 @@ impl Row {
 
     /// The schedule as it stands there and as it is by the zone data of this process, for who is to write it.
     pub(super) fn to_write(&self) -> Result<(Schedule, Schedule), Unreadable> {
-        let stored = self.stored()?;
-        let current = self.by_zone().current(&stored);
+        let (stored, moved) = self.moved()?;
+        let current = moved.unwrap_or_else(|| stored.clone());
         Ok((stored, current))
+    }
+
+    /// The schedule as it stands there, and what it is by the zone data of this process where that may be another.
+    fn moved(&self) -> Result<(Schedule, Option<Schedule>), Unreadable> {
+        let stored = self.stored()?;
+        let moved = stored.trigger.is_zone_bound().then(|| self.by_zone().current(&stored));
+        Ok((stored, moved))
     }
 
     /// By which zone data its cursor was computed; what cannot be read is nothing.
     pub(super) fn by_zone(&self) -> ByZone {
         ByZone {
-            zone_data: self.zone_data.text().ok().map(str::to_owned),
-            zone_offset: match self.zone_offset {
-                Cell::Integer(seconds) => i32::try_from(seconds).ok(),
-                _ => None,
-            },
+            zone_data: self.zone_data.seen().text().ok().map(str::to_owned),
+            zone_offset: self.zone_offset.seen().integer().and_then(|seconds| i32::try_from(seconds).ok()),
         }
     }
 
@@ -140,71 +170,71 @@ impl Row {
 
     /// The same row as one that cannot be read or used, for this reason.
     pub(super) fn unreadable(&self, reason: &str) -> Unreadable {
-        let shown = |cell: &Cell| one_line(&cell.shown()).chars().take(255).collect::<String>();
-        let given = |cell: &Cell| Some(shown(cell)).filter(|_| *cell != Cell::Null);
+        let shown = |cell: &C| one_line(&cell.seen().shown()).chars().take(255).collect::<String>();
+        let given = |cell: &C| Some(shown(cell)).filter(|_| !cell.seen().is_null());
         Unreadable {
             row: self.row,
             what: Box::new(UnreadableSchedule {
                 uuid: shown(&self.uuid),
                 name: given(&self.name),
                 state: shown(&self.state),
-                last_error: self.last_error.optional_text().ok().flatten().map(one_line),
+                last_error: self.last_error.seen().optional_text().ok().flatten().map(one_line),
                 reason: one_line(reason),
             }),
         }
     }
 
     fn read(&self) -> Result<Schedule, Wrong> {
-        let uuid = of("uuid", self.uuid.text())?;
-        let start_at = of("start_at", self.start_at.instant())?;
-        let last_run_at = of("last_run_at", self.last_run_at.instant())?;
-        let created_at = given("created_at", self.created_at.instant())?;
+        let uuid = of("uuid", self.uuid.seen().text())?;
+        let start_at = of("start_at", self.start_at.seen().instant())?;
+        let last_run_at = of("last_run_at", self.last_run_at.seen().instant())?;
+        let created_at = given("created_at", self.created_at.seen().instant())?;
         let decided_until = self.decided_until(created_at, last_run_at)?;
         Ok(Schedule {
             uuid: of("uuid", ScheduleId::new(uuid).map_err(|_| "is no identity"))?,
-            name: of("name", self.name.optional_text())?.map(str::to_owned),
-            service: of("service", self.service.text())?.to_owned(),
-            task: of("task", self.task.text())?.to_owned(),
-            workers: given("workers", self.workers.workers())?,
-            timeout: small("timeout", &self.timeout, 1)?,
+            name: of("name", self.name.seen().optional_text())?.map(str::to_owned),
+            service: of("service", self.service.seen().text())?.to_owned(),
+            task: of("task", self.task.seen().text())?.to_owned(),
+            workers: given("workers", self.workers.seen().workers())?,
+            timeout: small("timeout", self.timeout.seen(), 1)?,
             trigger: self.trigger()?,
-            timezone: of("timezone", Zone::find(of("timezone", self.timezone.text())?).map_err(named))?,
+            timezone: of("timezone", Zone::find(of("timezone", self.timezone.seen().text())?).map_err(named))?,
             start_at,
-            end_at: of("end_at", self.end_at.instant())?,
-            anchor_at: given("anchor_at", self.anchor_at.instant())?,
-            jitter_seconds: small("jitter_seconds", &self.jitter_seconds, 0)?,
+            end_at: of("end_at", self.end_at.seen().instant())?,
+            anchor_at: given("anchor_at", self.anchor_at.seen().instant())?,
+            jitter_seconds: small("jitter_seconds", self.jitter_seconds.seen(), 0)?,
             next: self.next()?,
             decided_until,
             decided_at: self.decided_at(decided_until)?,
             last_run_at,
             state: self.state()?,
-            coalesce: word("coalesce", &self.coalesce)?,
-            misfire_grace_seconds: match &self.misfire_grace_seconds {
-                Cell::Null => None,
+            coalesce: word("coalesce", self.coalesce.seen())?,
+            misfire_grace_seconds: match self.misfire_grace_seconds.seen() {
+                grace if grace.is_null() => None,
                 grace => Some(small("misfire_grace_seconds", grace, 1)?),
             },
-            overlap_policy: word("overlap_policy", &self.overlap_policy)?,
-            max_instances: small("max_instances", &self.max_instances, 1)?,
+            overlap_policy: word("overlap_policy", self.overlap_policy.seen())?,
+            max_instances: small("max_instances", self.max_instances.seen(), 1)?,
             created_at,
-            updated_at: given("updated_at", self.updated_at.instant())?,
-            deleted_at: of("deleted_at", self.deleted_at.instant())?,
-            revision: whole("revision", &self.revision, 1..=MOST)?,
+            updated_at: given("updated_at", self.updated_at.seen().instant())?,
+            deleted_at: of("deleted_at", self.deleted_at.seen().instant())?,
+            revision: whole("revision", self.revision.seen(), 1..=MOST)?,
             counters: self.counters()?,
-            last_error: self.last_error.optional_text().ok().flatten().map(one_line),
+            last_error: self.last_error.seen().optional_text().ok().flatten().map(one_line),
             // They only inform: what cannot be read is as good as nothing.
-            last_outcome: self.last_outcome.text().ok().and_then(LastOutcome::from_column),
+            last_outcome: self.last_outcome.seen().text().ok().and_then(LastOutcome::from_column),
         })
     }
 
     fn trigger(&self) -> Result<Trigger, Wrong> {
-        let kind = of("trigger_type", self.trigger_type.text())?;
-        let config = of("trigger_config", self.trigger_config.text())?;
+        let kind = of("trigger_type", self.trigger_type.seen().text())?;
+        let config = of("trigger_config", self.trigger_config.seen().text())?;
         of("trigger_config", Trigger::from_columns(kind, config).map_err(named))
     }
 
     fn next(&self) -> Result<Option<Upcoming>, Wrong> {
-        let occurrence = of("next_run_at", self.next_run_at.instant())?;
-        let due: Option<Timestamp> = of("next_due_at", self.next_due_at.instant())?;
+        let occurrence = of("next_run_at", self.next_run_at.seen().instant())?;
+        let due: Option<Timestamp> = of("next_due_at", self.next_due_at.seen().instant())?;
         match (occurrence, due) {
             (Some(occurrence), Some(due)) => Ok(Some(Upcoming { occurrence, due })),
             (None, None) => Ok(None),
@@ -215,22 +245,22 @@ impl Row {
 
     /// Rows of other programs may not have it; what ran is decided in any case.
     fn decided_until(&self, created_at: Timestamp, last_run_at: Option<Timestamp>) -> Result<Timestamp, Wrong> {
-        let decided_until = of("decided_until", self.decided_until.instant())?;
+        let decided_until = of("decided_until", self.decided_until.seen().instant())?;
         Ok([decided_until, last_run_at].into_iter().flatten().fold(created_at, Timestamp::max))
     }
 
     /// Where it is given it is no later.
     fn decided_at(&self, decided_until: Timestamp) -> Result<Timestamp, Wrong> {
-        let decided_at: Option<Timestamp> = of("decided_at", self.decided_at.instant())?;
+        let decided_at: Option<Timestamp> = of("decided_at", self.decided_at.seen().instant())?;
         Ok(decided_at.map_or(decided_until, |at| at.min(decided_until)))
     }
 
     fn state(&self) -> Result<ScheduleState, Wrong> {
-        let state: ScheduleState = word("state", &self.state)?;
-        if self.state.text() != Ok(state.as_str()) {
+        let state: ScheduleState = word("state", self.state.seen())?;
+        if self.state.seen().text() != Ok(state.as_str()) {
             return Err(Wrong("state", format!("is not spelled {state}")));
         }
-        if self.deleted_at != Cell::Null && state != ScheduleState::Disabled {
+        if !self.deleted_at.seen().is_null() && state != ScheduleState::Disabled {
             return Err(Wrong("deleted_at", format!("is given while it is {state}")));
         }
         Ok(state)
@@ -238,12 +268,12 @@ impl Row {
 
     fn counters(&self) -> Result<ScheduleCounters, Wrong> {
         Ok(ScheduleCounters {
-            total_runs: whole("total_runs", &self.total_runs, 0..=MOST)?,
-            failed_runs: whole("failed_runs", &self.failed_runs, 0..=MOST)?,
-            missed_runs: whole("missed_runs", &self.missed_runs, 0..=MOST)?,
-            overlap_skips: whole("overlap_skips", &self.overlap_skips, 0..=MOST)?,
-            coalesced_runs: whole("coalesced_runs", &self.coalesced_runs, 0..=MOST)?,
-            passed_over: whole("passed_over", &self.passed_over, 0..=MOST)?,
+            total_runs: whole("total_runs", self.total_runs.seen(), 0..=MOST)?,
+            failed_runs: whole("failed_runs", self.failed_runs.seen(), 0..=MOST)?,
+            missed_runs: whole("missed_runs", self.missed_runs.seen(), 0..=MOST)?,
+            overlap_skips: whole("overlap_skips", self.overlap_skips.seen(), 0..=MOST)?,
+            coalesced_runs: whole("coalesced_runs", self.coalesced_runs.seen(), 0..=MOST)?,
+            passed_over: whole("passed_over", self.passed_over.seen(), 0..=MOST)?,
         })
     }
 }
