@@ -17,8 +17,7 @@ fn check(steps: Vec<Step>) {
 /// The worker that is chosen for a job follows from the seed.
 #[track_caller]
 fn check_with(seed: u64, numbers: Numbers, steps: Vec<Step>) {
-    let noise = Noise { loss: false, double: false, slow: false, race: false };
-    let script = Script { seed, noise, numbers, steps: steps.into_iter().enumerate().collect() };
+    let script = Script { seed, noise: Noise::NONE, numbers, steps: steps.into_iter().enumerate().collect() };
     for kind in [Kind::Memory, Kind::Sqlite] {
         let outcome = play(kind, &script, Keep::Lines);
         assert_eq!(outcome.violation, None, "{kind:?}\n{script}{}", outcome.lines.join("\n"));

@@ -47,8 +47,8 @@ struct Known {
     service: String,
     /// Requests that the broker has not answered. It answers each, and in this order.
     out: VecDeque<Out>,
-    /// How often each worker has said 404 in a row, and when it last counted.
-    not_found: BTreeMap<String, (u32, Uptime)>,
+    /// The workers that said 404.
+    not_found: BTreeMap<String, NotFound>,
     /// How many attempts to reach each worker have failed.
     failed: BTreeMap<String, u32>,
     ask: BTreeMap<String, Uptime>,
@@ -64,6 +64,17 @@ struct Known {
     /// The workers that were asked for their results before what they said was stored.
     fetched: BTreeSet<String>,
     timer: Option<Uptime>,
+}
+
+/// A worker that said 404, and nothing else since.
+#[derive(Debug)]
+struct NotFound {
+    /// How often in a row.
+    times: u32,
+    /// When that last counted.
+    at: Uptime,
+    /// Whether the broker has handed it a GET that left since: what comes before cannot be the answer to that.
+    asked: bool,
 }
 
 #[derive(Debug)]
@@ -196,14 +207,13 @@ impl Requests {
                 Context::Repeated(0)
             }
             ReplyKind::NotFound { worker } => {
-                let (times, at) = known.not_found.entry(worker.clone()).or_insert((0, now));
-                // Several of them at a time may all have been overtaken by the job.
-                let counts = *times == 0 || at.saturating_add(ASK_PAUSE) <= now;
-                let context = Context::Repeated(if counts { *times } else { 0 });
-                if counts {
-                    (*times, *at) = (times.saturating_add(1), now);
+                let first = NotFound { times: 0, at: now, asked: false };
+                let said = known.not_found.entry(worker.clone()).or_insert(first);
+                // Several that were under way at a time may all have been overtaken by the job, however late they come.
+                if said.times == 0 || said.asked && said.at.saturating_add(ASK_PAUSE) <= now {
+                    *said = NotFound { times: said.times.saturating_add(1), at: now, asked: false };
                 }
-                context
+                Context::Repeated(said.times.saturating_sub(1))
             }
             ReplyKind::Stored { worker }
             | ReplyKind::Pending { worker }
@@ -402,7 +412,13 @@ impl Known {
         };
         match place.and_then(|place| self.out.remove(place)) {
             None => Context::Unknown,
-            Some(Out { what: What::Get(target), .. }) => Context::Get { target },
+            Some(Out { what: What::Get(target), at, .. }) => {
+                for (worker, said) in &mut self.not_found {
+                    let is_to_it = target.names().is_none_or(|names| names.contains(worker)) && !left_out(worker);
+                    said.asked |= is_to_it && at > said.at;
+                }
+                Context::Get { target }
+            }
             Some(Out { what: What::Post(target), .. }) => {
                 self.late = 0;
                 *posts_out = posts_out.saturating_sub(1);
