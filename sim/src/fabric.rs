@@ -1,6 +1,7 @@
 //! The broker, the network and the workers as they behave on the real fabric, in true time: what is observed there stands
 //! in docs/nfp.md.
 
+mod strain;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use norfab_model::{Connection, Context, Inbound, JobId, Json, Reply, ReplyKind, Request, Timestamp, Workers};
 
+use self::strain::Strain;
 pub(crate) use self::worker::{Entry, Held, Worker};
 use crate::clock::{START, SimClock};
 use crate::rng::Rng;
@@ -92,6 +94,7 @@ pub(crate) struct Execution {
 #[derive(Debug)]
 pub(crate) struct State {
     rng: Rng,
+    strain: Strain,
     noise: Noise,
     numbers: Numbers,
     clock: SimClock,
@@ -129,6 +132,7 @@ impl Fabric {
         let workers = WORKERS.map(|(name, _)| Worker::new(name));
         Self(Arc::new(Mutex::new(State {
             rng: Rng::new(seed ^ 0xfab),
+            strain: Strain::new(seed),
             noise,
             numbers,
             clock,
@@ -218,6 +222,8 @@ impl State {
                     self.say(Inbound::Reply(Reply::new(job.clone(), kind.clone())));
                     if self.noise.double && self.rng.per_mille(20) {
                         self.say(Inbound::Reply(Reply::new(job, kind)));
+                    } else if self.echoes() {
+                        self.say_again(Inbound::Reply(Reply::new(job, kind)));
                     }
                 }
             }
@@ -400,9 +406,7 @@ impl State {
             Request::Get(poll) => self.route(&poll.job, &poll.service, &poll.target, |job| Held::Get { job }),
             Request::Put { job, worker, answer, .. } => {
                 if let Some(worker) = self.registered.keys().find(|of| WORKERS[**of].0 == worker).copied() {
-                    let message = Held::Put { job, answer };
-                    let delay = self.delay();
-                    self.along(Lane::ToWorker(worker), delay, Event::AtWorker { worker, message });
+                    self.to_worker(worker, Held::Put { job, answer });
                 }
             }
         }
@@ -438,9 +442,7 @@ impl State {
         let context = Context::Answer { target: target.clone() };
         self.say(Inbound::Reply(Reply { context, ..Reply::new(job.clone(), kind) }));
         for worker in workers {
-            let delay = self.delay();
-            let message = message(job.clone());
-            self.along(Lane::ToWorker(worker), delay, Event::AtWorker { worker, message });
+            self.to_worker(worker, message(job.clone()));
         }
     }
 
@@ -542,7 +544,7 @@ impl State {
 
     /// Everything works from now on.
     pub(crate) fn heal(&mut self) {
-        self.noise = Noise { loss: false, double: false, slow: false, race: false };
+        self.noise = Noise::NONE;
         self.full = 0;
         self.mend();
         self.broker_starts();

@@ -34,10 +34,22 @@ pub struct Noise {
     pub(crate) slow: bool,
     /// What one worker says comes in another order, as its threads leave it.
     pub(crate) race: bool,
+    /// Workers are held up: a GET overtakes a POST that is not stored yet.
+    pub(crate) stalls: bool,
+    /// Much of what goes to a worker and comes from it is doubled.
+    pub(crate) echoes: bool,
 }
 
 impl Noise {
-    const NONE: Self = Self { loss: false, double: false, slow: false, race: false };
+    pub(crate) const NONE: Self =
+        Self { loss: false, double: false, slow: false, race: false, stalls: false, echoes: false };
+
+    /// What an unsteady network of a seed does besides, by chance of its own: the steps stay the same.
+    fn with_strain(self, seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x404);
+        let (stalls, echoes) = (rng.per_mille(700), rng.per_mille(500));
+        if self == Self::NONE { self } else { Self { stalls, echoes, ..self } }
+    }
 }
 
 /// Numbers that a run keeps to.
@@ -190,11 +202,14 @@ impl Script {
         let noise = match rng.between(0, 3) {
             0 => Noise::NONE,
             1 => Noise { slow: true, race: true, ..Noise::NONE },
-            _ => Noise { loss: rng.per_mille(500), double: rng.per_mille(500), slow: true, race: true },
+            _ => {
+                let (loss, double) = (rng.per_mille(500), rng.per_mille(500));
+                Noise { loss, double, slow: true, race: true, ..Noise::NONE }
+            }
         };
         let mut dice = Dice { rng, crashes_inside, open: Vec::new() };
         let steps = (0..steps).map(|place| (place, dice.step())).collect();
-        Self { seed, noise, numbers, steps }
+        Self { seed, noise: noise.with_strain(seed), numbers, steps }
     }
 
     /// The same script with only the steps at these places, in a network as rough as this.

@@ -48,7 +48,9 @@ impl Search<'_> {
             |noise| Noise { double: false, ..noise },
             |noise| Noise { slow: false, ..noise },
             |noise| Noise { race: false, ..noise },
-        ] as [fn(Noise) -> Noise; 4]
+            |noise| Noise { stalls: false, ..noise },
+            |noise| Noise { echoes: false, ..noise },
+        ] as [fn(Noise) -> Noise; 6]
         {
             let noise = calm(self.best.noise);
             if noise != self.best.noise {

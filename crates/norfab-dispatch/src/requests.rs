@@ -12,7 +12,7 @@ use norfab_model::{
 };
 
 pub(crate) use self::known::{Cause, Timing};
-use self::known::{Known, Out, What};
+use self::known::{Known, NotFound, Out, What};
 use crate::registry::Registrations;
 
 /// How long a worker that does not know a job yet is left alone: its two threads may have raced.
@@ -170,14 +170,13 @@ impl Requests {
                 Context::Repeated(0)
             }
             ReplyKind::NotFound { worker } => {
-                let (times, at) = known.not_found.entry(worker.clone()).or_insert((0, now));
-                // Several of them at a time may all have been overtaken by the job.
-                let counts = *times == 0 || at.saturating_add(ASK_PAUSE) <= now;
-                let context = Context::Repeated(if counts { *times } else { 0 });
-                if counts {
-                    (*times, *at) = (times.saturating_add(1), now);
+                let first = NotFound { times: 0, at: now, asked: false };
+                let said = known.not_found.entry(worker.clone()).or_insert(first);
+                // Several that were under way at a time may all have been overtaken by the job, however late they come.
+                if said.times == 0 || said.asked && said.at.saturating_add(ASK_PAUSE) <= now {
+                    *said = NotFound { times: said.times.saturating_add(1), at: now, asked: false };
                 }
-                context
+                Context::Repeated(said.times.saturating_sub(1))
             }
             ReplyKind::Stored { worker }
             | ReplyKind::Pending { worker }

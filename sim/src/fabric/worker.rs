@@ -119,7 +119,10 @@ impl Worker {
 impl State {
     pub(super) fn at_worker(&mut self, worker: usize, message: Held) {
         match self.workers[worker].health {
-            Health::Runs => self.hand_over(worker, message),
+            Health::Runs => {
+                self.hold_up(worker);
+                self.hand_over(worker, message);
+            }
             Health::Paused => self.workers[worker].held.push(message),
             Health::Dead => {}
         }

@@ -13,8 +13,8 @@ pub(super) struct Known {
     pub(super) service: String,
     /// Requests that the broker has not answered. It answers each, and in this order.
     pub(super) out: VecDeque<Out>,
-    /// How often each worker has said 404 in a row, and when it last counted.
-    pub(super) not_found: BTreeMap<String, (u32, Uptime)>,
+    /// The workers that said 404.
+    pub(super) not_found: BTreeMap<String, NotFound>,
     /// How many attempts to reach each worker have failed.
     pub(super) failed: BTreeMap<String, u32>,
     pub(super) ask: BTreeMap<String, Uptime>,
@@ -50,6 +50,17 @@ pub(crate) enum Timing {
     /// It was to run at once: somebody may be waiting for it.
     Immediate,
     Timed,
+}
+
+/// A worker that said 404, and nothing else since.
+#[derive(Debug)]
+pub(super) struct NotFound {
+    /// How often in a row.
+    pub(super) times: u32,
+    /// When that last counted.
+    pub(super) at: Uptime,
+    /// Whether the broker has handed it a GET that left since: what comes before cannot be the answer to that.
+    pub(super) asked: bool,
 }
 
 #[derive(Debug)]
@@ -114,7 +125,13 @@ impl Known {
             self.ask_all = None;
         }
         match what {
-            What::Get(target) => Context::Get { target, registry },
+            What::Get(target) => {
+                for (worker, said) in &mut self.not_found {
+                    let is_to_it = target.names().is_none_or(|names| names.contains(worker)) && !left_out(worker);
+                    said.asked |= is_to_it && at > said.at;
+                }
+                Context::Get { target, registry }
+            }
             What::Post(target) => {
                 self.late = 0;
                 *posts_out = posts_out.saturating_sub(1);

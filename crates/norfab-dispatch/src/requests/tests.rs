@@ -234,9 +234,17 @@ fn a_worker_that_does_not_know_the_job_is_asked_and_then_given_it() {
     requests.follow(at(0), &job(), FollowUp::AskAgain("w1".into()));
     assert_eq!((requests.next(), requests.due(T0)), (Some(after(1)), Due::default()));
     assert_eq!(requests.due(after(1)).ask, [poll()]);
-    // One that left with the first says no more than that.
-    check(&mut requests, not_found(), Context::Repeated(0));
-    check_at(&mut requests, after(1), not_found(), Context::Repeated(1));
+    // One that left with the first says no more than that, however late it comes: the broker's word comes before an answer.
+    requests.asked(after(1), &poll());
+    for seconds in [0, 1, 2] {
+        check_at(&mut requests, after(seconds), not_found(), Context::Repeated(0));
+    }
+    check(&mut requests, accepted(&["w2"]), got());
+    check_at(&mut requests, after(2), not_found(), Context::Repeated(0));
+    requests.asked(after(2), &poll());
+    check(&mut requests, accepted(&["w1"]), got());
+    check_at(&mut requests, after(2), not_found(), Context::Repeated(1));
+    check_at(&mut requests, after(2), not_found(), Context::Repeated(1));
     let workers = names(&["w1"]);
     requests.follow(at(1), &job(), FollowUp::SendAgain { workers: workers.clone(), at: at(2).wall });
     assert_eq!(requests.due(after(2)).send, send(Resend::Lost(workers)));

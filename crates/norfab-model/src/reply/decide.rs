@@ -46,6 +46,11 @@ pub fn decide(job: &Job, now: Timestamp, policy: RetryPolicy, reply: Reply) -> C
 /// costs the job's row its name and, in the end, a result.
 pub const MOST_WORKERS: usize = 10_000;
 
+/// How often in a row a worker must have said before that it does not know a job that must not be sent to it again, until it
+/// is believed that it never will: a second after the first time, and then at each poll. The thread that stores jobs may be
+/// many jobs behind the one that answers.
+const BELIEVED: u32 = 3;
+
 pub(super) fn ignore(why: Ignored) -> Change {
     Change { ignored: Some(why), ..Change::default() }
 }
@@ -180,8 +185,8 @@ impl Tries<'_> {
     }
 
     /// A 404. Its two threads may have raced, so that it may even overtake the 201, or the POST was lost on the way. Asked
-    /// once more, a worker that was known to have the job has lost it; any other gets it again, unless it may not start
-    /// any more.
+    /// once more, a worker that was known to have the job has lost it; any other gets it again. When it may not start any
+    /// more, the worker is asked on until it has said so long enough.
     fn not_found(&self, worker: String, context: &Context) -> Change {
         let job = self.job;
         let expected = job.expected_workers().is_none_or(|names| names.contains(&worker));
@@ -200,6 +205,9 @@ impl Tries<'_> {
             let message = format!("worker {worker:?} lost the job: it had stored it, and does not know it any more");
             fail(job, &mut change, &worker, message);
         } else if job.is_too_late_to_start(self.now) {
+            if !matches!(context, Context::Repeated(BELIEVED..)) {
+                return ignore(Ignored::NotYet);
+            }
             let message = format!("worker {worker:?} never had the job, and its start deadline has passed");
             fail(job, &mut change, &worker, message);
         } else if job.deadline.is_some_and(|deadline| deadline <= self.now) {

@@ -326,12 +326,20 @@ fn a_404_is_final_only_after_the_201_and_asked_again() {
 fn a_worker_that_says_404_twice_gets_the_job_again() {
     let again = |job: &Job| judge(job, not_found("w2"), Context::Repeated(1));
     assert_eq!(again(&started()).follow_up, Some(send_again(&["w2"], 0)));
-    // Not when it may not run any more.
-    let late = Job { start_deadline: Some(NOW.saturating_sub(std::time::Duration::from_secs(1))), ..started() };
-    let change = again(&late);
-    assert_eq!((change.follow_up, change.results.len(), change.errors.len()), (None, 1, 1));
     let overdue = Job { deadline: Some(NOW), ..started() };
     assert_eq!(again(&overdue), ignore(Ignored::NotYet));
+}
+
+#[test]
+fn a_job_that_may_not_be_sent_again_may_wait_at_its_worker_to_be_stored() {
+    let late = Job { start_deadline: Some(NOW.saturating_sub(std::time::Duration::from_secs(1))), ..started() };
+    let said = |times| judge(&late, not_found("w2"), Context::Repeated(times));
+    assert_eq!(said(0).follow_up, Some(FollowUp::AskAgain("w2".into())));
+    assert_eq!((said(1), said(2)), (ignore(Ignored::NotYet), ignore(Ignored::NotYet)));
+    for times in [3, 4] {
+        let change = said(times);
+        assert_eq!((change.follow_up, change.results.len(), change.errors.len()), (None, 1, 1));
+    }
 }
 
 #[test]

@@ -197,7 +197,7 @@ mod tests {
         let tx = begun.unwrap();
         let done = match does {
             Insert(number) => tx.execute("INSERT INTO one VALUES (?1)", [number]).map(drop),
-            Undo => return drop(tx.execute("INSERT INTO one VALUES (-1)", ()).unwrap()),
+            Undo => return assert_eq!(tx.execute("INSERT INTO one VALUES (-1)", ()).unwrap(), 1),
             EndAll => return tx.execute_batch("ROLLBACK").unwrap(),
             Panic => panic!("it fails"),
             Dangle => tx.execute("INSERT INTO two VALUES (77)", ()).map(drop),
