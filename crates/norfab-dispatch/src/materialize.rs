@@ -99,14 +99,13 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             let made = self.store.schedule_materialize_due(request).await.map_err(storage)?;
             budget_left = budget_left.saturating_sub(made.budget_used);
             seen.extend(made.still_due.iter().cloned());
+            self.schedule_due = Some(made.next_due_at);
             let more = made.more;
             self.tell_materialized(made);
             if !more {
-                break;
+                return Ok(());
             }
         }
-        self.schedule_due = None;
-        Ok(())
     }
 
     /// Whether an occurrence is known to be due, and nothing about the schedules has to be seen to before it.
@@ -122,9 +121,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     /// Takes in what came of due schedules.
     pub(crate) fn materialized(&mut self, now: Moment, outcome: Result<Materialized, ScheduleError>) {
-        self.schedule_due = None;
         match outcome {
-            Ok(made) => self.tell_materialized(made),
+            Ok(made) => {
+                self.schedule_due = Some(made.next_due_at);
+                self.tell_materialized(made);
+            }
             Err(error) => {
                 self.forget_instants();
                 self.schedule_trouble.failed(now.up, &storage(error));

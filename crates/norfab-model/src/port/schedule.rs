@@ -41,6 +41,9 @@ pub struct Materialized {
     pub budget_used: u32,
     /// Other schedules are due that were not in this batch.
     pub more: bool,
+    /// When a schedule is due next after this batch, those among them that were left out of it; an instant too early does
+    /// no harm.
+    pub next_due_at: Option<Timestamp>,
 }
 
 /// What came of one due schedule.

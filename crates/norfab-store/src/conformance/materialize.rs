@@ -45,7 +45,8 @@ pub(super) async fn an_occurrence_becomes_a_job_at_its_due_time(database: &impl 
     let new = every(60).grace(20).timeout(30).args(json("[1]")).kwargs(json(r#"{"k":"v"}"#));
     let before = add_schedule(&store, START, new).await;
     let early = at(60).saturating_sub(MICRO);
-    assert_eq!(pass(&store, early).await, Materialized::default());
+    let nothing = Materialized { next_due_at: Some(at(60)), ..Materialized::default() };
+    assert_eq!(pass(&store, early).await, nothing);
     let outcome = pass(&store, at(60)).await;
     let job = &outcome.created[0];
     assert_eq!(job.uuid, JobId::of_occurrence(&before.uuid, at(60)));
@@ -58,6 +59,7 @@ pub(super) async fn an_occurrence_becomes_a_job_at_its_due_time(database: &impl 
     let found = detail(&store, &job.uuid).await;
     assert_eq!((&found.job, found.args.as_str(), found.kwargs.as_str()), (job, "[1]", r#"{"k":"v"}"#));
     assert_eq!((outcome.created.len(), outcome.missed.len(), outcome.more), (1, 0, false));
+    assert_eq!(outcome.next_due_at, Some(at(120)));
     assert_eq!(counts(&outcome.outcomes[0].outcome), [1, 0, 0, 0, 0]);
     let after = schedule(&store, &before.uuid).await;
     assert_eq!(after.last_outcome.as_ref(), Some(&outcome.outcomes[0].outcome));

@@ -120,6 +120,12 @@ impl Data {
         due.into_iter().map(|(.., number)| number).collect()
     }
 
+    /// When an active schedule is due next.
+    fn next_due(&self) -> Option<Timestamp> {
+        let active = self.schedules.values().filter(|row| row.schedule.state == ScheduleState::Active);
+        active.filter_map(|row| row.schedule.next).map(|next| next.due).min()
+    }
+
     fn materialize(&mut self, request: &Materialize<'_>) -> Materialized {
         let mut numbers = self.active_schedules(|due| due <= request.now);
         let seen =
@@ -145,7 +151,7 @@ impl Data {
             }
         }
         self.log(events);
-        Materialized { more, ..outcome }
+        Materialized { more, next_due_at: self.next_due(), ..outcome }
     }
 
     /// Adds jobs; returns those that were not there already.
@@ -325,8 +331,6 @@ impl ScheduleStore for MemoryStore {
     }
 
     async fn schedule_next_due(&self) -> Result<Option<Timestamp>, ScheduleError> {
-        let data = self.read();
-        let active = data.schedules.values().filter(|row| row.schedule.state == ScheduleState::Active);
-        Ok(active.filter_map(|row| row.schedule.next).map(|next| next.due).min())
+        Ok(self.read().next_due())
     }
 }

@@ -12,6 +12,7 @@ use tracing::warn;
 use super::all_written;
 use super::encode::{Changes, QuarantineRow, ScheduledJobs};
 use super::find::{self, AT_ONCE};
+use super::realign::next_due;
 use super::row::{ToWrite, Unreadable};
 use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
 use crate::sqlite::event::event_add_in_tx;
@@ -30,13 +31,15 @@ pub(super) fn schedule_materialize_due(
     let more = due.len() > request.batch as usize;
     due.truncate(request.batch as usize);
     if due.is_empty() {
-        return Ok(Materialized { more, ..Materialized::default() });
+        let next_due_at = next_due(&tx).map_err(storage(DOING))?;
+        return Ok(Materialized { more, next_due_at, ..Materialized::default() });
     }
     match attempt(shared, tx, &request, &due) {
         Ok(outcome) => Ok(Materialized { more, ..outcome }),
         Err(error) if refusal(&error).is_some() => {
             let (outcome, stopped_by) = in_parts(shared, &request, due, error);
-            settle_parts(Materialized { more, ..outcome }, stopped_by)
+            let next_due_at = next_due(shared.connection).map_err(storage(DOING))?;
+            settle_parts(Materialized { more, next_due_at, ..outcome }, stopped_by)
         }
         Err(error) => Err(error),
     }
@@ -66,6 +69,7 @@ fn attempt(
         add(&mut outcome, settled.outcome);
     }
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
+    outcome.next_due_at = next_due(&tx).map_err(storage(DOING))?;
     tx.commit().map_err(storage(DOING))?;
     Ok(outcome)
 }

@@ -7,11 +7,16 @@ use super::find::{self, AT_ONCE};
 use crate::sqlite::row::Cell;
 use crate::sqlite::statement::scalar;
 use crate::sqlite::{Session, load, storage};
+use rusqlite::Connection;
 
 pub(super) fn schedule_next_due(shared: &Session<'_>) -> Result<Option<Timestamp>, StoreError> {
     const DOING: &str = "look for the next due schedule";
-    let connection = shared.read(DOING)?;
-    let due = scalar!("sql/schedule/next_due.sql").fetch_one(connection).map_err(storage(DOING))?;
+    next_due(shared.read(DOING)?).map_err(storage(DOING))
+}
+
+/// When an active schedule is due next.
+pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Option<Timestamp>> {
+    let due = scalar!("sql/schedule/next_due.sql").fetch_one(connection)?;
     Ok(load::not_before(&due))
 }
 
