@@ -406,7 +406,7 @@ impl State {
             Request::Get(poll) => self.route(&poll.job, &poll.service, &poll.target, |job| Held::Get { job }),
             Request::Put { job, worker, answer, .. } => {
                 if let Some(worker) = self.registered.keys().find(|of| WORKERS[**of].0 == worker).copied() {
-                    self.to_worker(worker, Held::Put { job, answer });
+                    self.deliver(worker, Held::Put { job, answer });
                 }
             }
         }
@@ -442,7 +442,7 @@ impl State {
         let context = Context::Answer { target: target.clone() };
         self.say(Inbound::Reply(Reply { context, ..Reply::new(job.clone(), kind) }));
         for worker in workers {
-            self.to_worker(worker, message(job.clone()));
+            self.deliver(worker, message(job.clone()));
         }
     }
 

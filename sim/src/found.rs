@@ -155,7 +155,7 @@ fn a_small_step_of_the_clock_makes_a_worker_look_gone_for_longer() {
 /// know it.
 #[test]
 fn a_worker_is_behind_with_storing_a_job_that_may_not_start_any_more() {
-    let steps = vec![
+    let steps = [
         Step::Pass(3000),
         Step::Own(Op::Add(NewOp { at: Some((1, Some(1))), ..job(Task::Quick, one("w1")) })),
         Step::Pass(1500),

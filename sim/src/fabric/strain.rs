@@ -34,7 +34,7 @@ impl State {
     }
 
     /// The broker hands a message to a worker's process.
-    pub(super) fn to_worker(&mut self, worker: usize, message: Held) {
+    pub(super) fn deliver(&mut self, worker: usize, message: Held) {
         let delay = self.delay();
         if self.echoes() {
             self.along(Lane::ToWorker(worker), delay, Event::AtWorker { worker, message: message.clone() });
