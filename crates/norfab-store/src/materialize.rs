@@ -93,6 +93,11 @@ impl Batch {
         Self { now: request.now, steps, budget_used }
     }
 
+    /// How much of the budget they take.
+    pub(crate) fn budget_used(&self) -> u32 {
+        self.budget_used
+    }
+
     /// The jobs to add, in their order.
     pub(crate) fn jobs(&self) -> Vec<PlannedRow> {
         let of_step = |(due, decision): &(Due, Decision)| match decision {

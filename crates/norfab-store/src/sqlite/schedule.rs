@@ -1,6 +1,7 @@
 //! Schedules: rows of `job_schedules` beside their jobs. A call is one transaction that reads the row, decides by the
 //! model's functions, and writes what they say.
 
+mod aside;
 mod encode;
 mod failed;
 mod find;

@@ -2,14 +2,17 @@
 //! table stops is cut in halves until the one schedule is found that is to blame.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::Receiver;
 
 use norfab_model::{
-    JobId, Materialize, Materialized, Origin, Quarantined, ScheduleState, StoreError, Timestamp, one_line,
+    JobEvent, JobId, Materialize, Materialized, Origin, Quarantined, ScheduleState, StoreError, Timestamp, one_line,
 };
 use rusqlite::Connection;
 use tracing::warn;
 
 use super::all_written;
+use super::aside::{self, Aside, Where};
 use super::encode::{Changes, QuarantineRow, ScheduledJobs};
 use super::find::{self, AT_ONCE};
 use super::realign::next_due;
@@ -52,8 +55,8 @@ fn due(connection: &Connection, request: &Materialize<'_>) -> Result<Vec<i64>, S
     scalar!("sql/schedule/due.sql", seconds, seen, limit).fetch_all(connection).map_err(storage(DOING))
 }
 
-/// Materialises these rows and commits, or does nothing of it. As many as are held in memory at once are looked at one
-/// after the other: what they take is used again while it is at hand.
+/// Materialises these rows and commits, or does nothing of it. Of many, as many as are held in memory at once are read and
+/// written together; about the next ones is decided meanwhile.
 fn attempt(
     shared: &Session<'_>,
     tx: Tx<'_>,
@@ -61,37 +64,99 @@ fn attempt(
     numbers: &[i64],
 ) -> Result<Materialized, StoreError> {
     let local = shared.local(request.now, &tx).map_err(storage(DOING))?;
-    let (mut outcome, mut events) = (Materialized::default(), Vec::new());
-    for some in numbers.chunks(AT_ONCE) {
-        let budget_left = request.budget_left.saturating_sub(outcome.budget_used);
-        let settled = materialize(&tx, &Materialize { budget_left, ..*request }, some, &local)?;
-        events.extend(settled.events);
-        add(&mut outcome, settled.outcome);
-    }
+    let place = if numbers.len() > AT_ONCE { Where::Aside } else { Where::Here };
+    let budget_used = AtomicU32::new(0);
+    let pass = Pass { request, budget_used: &budget_used };
+    let (outcome, mut events) = aside::with(place, |aside| pass.carry_out(&tx, &local, numbers, aside))?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
     outcome.next_due_at = next_due(&tx).map_err(storage(DOING))?;
     tx.commit().map_err(storage(DOING))?;
     Ok(outcome)
 }
 
-/// Decides about these rows, adds their jobs and writes what becomes of them.
-fn materialize(
-    connection: &Connection,
-    request: &Materialize<'_>,
-    numbers: &[i64],
-    local: &LocalTime,
-) -> Result<Settled, StoreError> {
-    let (due, unreadable) = load(connection, numbers)?;
-    let batch = Batch::decide(request, due);
-    let jobs = batch.jobs();
-    let made = add_jobs(connection, request.now, &jobs, local)?;
-    let mut settled = batch.settle(jobs, &made);
-    write(connection, &settled.changed)?;
-    settled.changed = Vec::new();
-    let unusable: Vec<Unusable> = unreadable.into_iter().map(Unusable::unreadable).collect();
-    quarantine(connection, request.now, &unusable)?;
-    settled.outcome.quarantined.extend(unusable.into_iter().map(|unusable| unusable.what));
-    Ok(settled)
+/// A pass over some rows: what is computed of them. It is computed in the order of the rows, since they share a budget.
+#[derive(Clone, Copy)]
+struct Pass<'a> {
+    request: &'a Materialize<'a>,
+    budget_used: &'a AtomicU32,
+}
+
+/// What is written of a part of the rows.
+struct Written {
+    changes: Changes,
+    events: Vec<JobEvent>,
+    outcome: Materialized,
+}
+
+impl<'a> Pass<'a> {
+    fn carry_out(
+        self,
+        connection: &Connection,
+        local: &LocalTime,
+        numbers: &[i64],
+        aside: &Aside<'a>,
+    ) -> Result<(Materialized, Vec<JobEvent>), StoreError> {
+        let (mut outcome, mut events) = (Materialized::default(), Vec::new());
+        let mut write = |written: &Receiver<Written>| {
+            let Written { changes, events: more, outcome: part } = answer(written)?;
+            changes.write(connection, DOING)?;
+            events.extend(more);
+            add(&mut outcome, part);
+            Ok::<_, StoreError>(())
+        };
+        let mut quarantined = Vec::new();
+        let (mut decided, mut settled) = (None, None);
+        for some in numbers.chunks(AT_ONCE).map(Some).chain([None]) {
+            let next = match some {
+                Some(some) => {
+                    let (due, unreadable) = load(connection, some)?;
+                    quarantined.extend(unreadable.into_iter().map(Unusable::unreadable));
+                    Some(aside.run(move || self.decide(due)))
+                }
+                None => None,
+            };
+            let settling = match std::mem::replace(&mut decided, next) {
+                Some(decided) => {
+                    let (batch, jobs) = answer(&decided)?;
+                    let made = add_jobs(connection, self.request.now, &jobs, local)?;
+                    Some(aside.run(move || settle(batch, jobs, &made)))
+                }
+                None => None,
+            };
+            if let Some(settled) = std::mem::replace(&mut settled, settling) {
+                write(&settled)?;
+            }
+        }
+        if let Some(settled) = settled {
+            write(&settled)?;
+        }
+        quarantine(connection, self.request.now, &quarantined)?;
+        outcome.quarantined.extend(quarantined.into_iter().map(|unusable| unusable.what));
+        Ok((outcome, events))
+    }
+
+    fn decide(self, due: Vec<Due>) -> (Batch, Vec<PlannedRow>) {
+        let used = self.budget_used.load(Ordering::Relaxed);
+        let budget_left = self.request.budget_left.saturating_sub(used);
+        let batch = Batch::decide(&Materialize { budget_left, ..*self.request }, due);
+        self.budget_used.store(used.saturating_add(batch.budget_used()), Ordering::Relaxed);
+        let jobs = batch.jobs();
+        (batch, jobs)
+    }
+}
+
+fn settle(batch: Batch, jobs: Vec<PlannedRow>, made: &HashSet<JobId>) -> Written {
+    let Settled { changed, events, outcome } = batch.settle(jobs, made);
+    let mut changes = Changes::with_capacity(changed.len());
+    for Changed { number, before, after } in &changed {
+        changes.push(*number, before, after);
+    }
+    Written { changes, events, outcome }
+}
+
+/// What was computed; nothing comes only from work that has ended in a panic.
+fn answer<T>(computed: &Receiver<T>) -> Result<T, StoreError> {
+    computed.recv().map_err(storage(DOING))
 }
 
 /// The schedules of these rows that are active, with their unfinished jobs, and the rows that are none.
@@ -124,14 +189,6 @@ fn add_jobs(
         rows.push(new.schedule, &new.job);
     }
     rows.add(connection, local, DOING)
-}
-
-fn write(connection: &Connection, changed: &[Changed]) -> Result<(), StoreError> {
-    let mut changes = Changes::with_capacity(changed.len());
-    for Changed { number, before, after } in changed {
-        changes.push(*number, before, after);
-    }
-    changes.write(connection, DOING)
 }
 
 /// A row that cannot be used.
