@@ -204,6 +204,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             } else {
                 self.fetch_ready(now).await;
             }
+            if std::mem::take(&mut self.progress) {
+                // Who writes to the socket, or waits for what was told, comes before the next command.
+                tokio::task::yield_now().await;
+            }
             let before = std::mem::take(&mut lull);
             match self.next_event(now, wake, before).await {
                 Event::Command(command) => match self.obey_all(command).await {

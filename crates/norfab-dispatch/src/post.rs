@@ -72,17 +72,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         if claimed.unplaced > 0 {
             self.ask_for_workers(now).await;
         }
-        let sends = !claimed.posts.is_empty();
         let mut posts = claimed.posts.into_iter();
         for post in posts.by_ref() {
             let job = post.job.clone();
             if !self.post(now, post).await {
                 return self.take_back(now, job, posts.map(|post| post.job)).await;
             }
-        }
-        if sends {
-            // Whoever writes to the socket need not wait until there is nothing left to do here.
-            tokio::task::yield_now().await;
         }
         Ok(())
     }

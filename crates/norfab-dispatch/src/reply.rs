@@ -45,8 +45,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
                 self.requests.ended(&job);
                 self.stray(&format!("a reply for a job that is not in the database or cannot be read: {}", name(&job)));
             }
-            // Who waits for what was told need not wait until there is nothing left to do here.
-            tokio::task::yield_now().await;
         }
         Ok(())
     }
