@@ -67,7 +67,7 @@ fn attempt(
     let place = if numbers.len() > AT_ONCE { Where::Aside } else { Where::Here };
     let budget_used = AtomicU32::new(0);
     let pass = Pass { request, budget_used: &budget_used };
-    let (outcome, mut events) = aside::with(place, |aside| pass.carry_out(&tx, &local, numbers, aside))?;
+    let (mut outcome, mut events) = aside::with(place, |aside| pass.carry_out(&tx, &local, numbers, aside))?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
     outcome.next_due_at = next_due(&tx).map_err(storage(DOING))?;
     tx.commit().map_err(storage(DOING))?;
