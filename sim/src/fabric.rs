@@ -1,6 +1,7 @@
 //! The broker, the network and the workers as they behave on the real fabric, in true time: what is observed there stands
 //! in docs/nfp.md.
 
+mod registry;
 mod strain;
 mod worker;
 
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use norfab_model::{Connection, Context, Inbound, JobId, Json, Reply, ReplyKind, Request, Timestamp, Workers};
 
+use self::registry::Registration;
 use self::strain::Strain;
 pub(crate) use self::worker::{Entry, Held, Worker};
 use crate::clock::{START, SimClock};
@@ -69,6 +71,8 @@ struct Socket {
     told: bool,
     /// Another client has its name.
     stolen: bool,
+    /// When the broker was started that it is connected to.
+    broker_since: Micros,
     /// Questions that wait for a connection.
     waiting: Vec<Request>,
     inbox: VecDeque<Inbound>,
@@ -103,9 +107,11 @@ pub(crate) struct State {
     number: u64,
     lanes: HashMap<Lane, Micros>,
     broker_up: bool,
+    /// When the broker was started that runs, or ran last.
+    broker_since: Micros,
     cut: bool,
-    /// The broker's workers, and since when it has not heard of them.
-    registered: BTreeMap<usize, Option<u64>>,
+    /// The broker's workers.
+    registered: BTreeMap<usize, Registration>,
     silences: u64,
     pub(crate) workers: Vec<Worker>,
     socket: Socket,
@@ -114,6 +120,8 @@ pub(crate) struct State {
     pub(crate) sent: Vec<Sent>,
     /// How many POSTs of each job left the client.
     pub(crate) posts: BTreeMap<JobId, u32>,
+    /// When the first of them did.
+    first_post: BTreeMap<JobId, Micros>,
     pub(crate) executions: BTreeMap<JobId, Vec<Execution>>,
     /// Since when the broker has refused everything about a job, as the client knows.
     refused_since: BTreeMap<JobId, Micros>,
@@ -141,14 +149,16 @@ impl Fabric {
             number: 0,
             lanes: HashMap::new(),
             broker_up: true,
+            broker_since: 0,
             cut: false,
-            registered: (0..WORKERS.len()).map(|worker| (worker, None)).collect(),
+            registered: (0..WORKERS.len()).map(|worker| (worker, Registration::new(0))).collect(),
             silences: 0,
             workers: workers.to_vec(),
             socket: Socket::default(),
             full: 0,
             sent: Vec::new(),
             posts: BTreeMap::new(),
+            first_post: BTreeMap::new(),
             executions: BTreeMap::new(),
             refused_since: BTreeMap::new(),
             patience: BTreeMap::new(),
@@ -230,17 +240,8 @@ impl State {
             Event::AtClient { epoch, inbound } => self.at_client(epoch, inbound),
             Event::Ends { worker, life, job } => self.task_ends(worker, life, &job),
             Event::Asks { worker, life, job } => self.task_asks(worker, life, &job),
-            Event::Registers { worker, life } => {
-                if self.broker_up && self.workers[worker].runs(life) {
-                    self.registered.insert(worker, None);
-                }
-            }
-            Event::Purges { worker, silence } => {
-                if self.registered.get(&worker) == Some(&Some(silence)) {
-                    self.note(|| format!("broker drops {}", WORKERS[worker].0));
-                    self.registered.remove(&worker);
-                }
-            }
+            Event::Registers { worker, life } => self.registers(worker, life),
+            Event::Purges { worker, silence } => self.purges(worker, silence),
         }
     }
 
@@ -271,7 +272,7 @@ impl State {
 
     fn connect(&mut self, epoch: u64) {
         if self.broker_up && !self.cut && self.socket.open && !self.socket.connected && self.socket.epoch == epoch {
-            self.socket.connected = true;
+            (self.socket.connected, self.socket.broker_since) = (true, self.broker_since);
             self.socket.inbox.push_back(Inbound::Connection(Connection::Connected));
         }
     }
@@ -314,6 +315,8 @@ impl State {
                 let (job, shown) = (post.job.clone(), self.clock.shown());
                 self.note(|| format!("> POST {} to {}", short(&job), post.target));
                 *self.posts.entry(job.clone()).or_default() += 1;
+                let now = self.now();
+                self.first_post.entry(job.clone()).or_insert(now);
                 self.sent.push(Sent { job, shown });
             }
             Request::Get(poll) => self.note(|| format!("> GET  {} to {}", short(&poll.job), poll.target)),
@@ -412,14 +415,6 @@ impl State {
         }
     }
 
-    fn list(&self) -> Json {
-        let entry = |worker: &usize| {
-            let (name, service) = WORKERS[*worker];
-            serde_json::json!({ "name": name, "service": service, "status": "alive" })
-        };
-        Json::from(serde_json::Value::Array(self.registered.keys().map(entry).collect()))
-    }
-
     fn route(&mut self, job: &JobId, service: &str, target: &Workers, message: impl Fn(JobId) -> Held) {
         let of_service = |worker: &&usize| service == "all" || WORKERS[**worker].1 == service;
         let workers: Vec<usize> = match target {
@@ -447,45 +442,6 @@ impl State {
     }
 
     // What the script does.
-
-    pub(crate) fn broker_dies(&mut self) {
-        if self.broker_up {
-            self.broker_up = false;
-            self.registered.clear();
-            if !self.cut {
-                self.disconnect();
-            }
-        }
-    }
-
-    pub(crate) fn broker_starts(&mut self) {
-        if !self.broker_up {
-            self.broker_up = true;
-            self.connect_soon();
-            for worker in 0..self.workers.len() {
-                if self.workers[worker].is_running() {
-                    self.register_within(worker, self.numbers.holdtime * MILLI);
-                }
-            }
-        }
-    }
-
-    fn register_within(&mut self, worker: usize, span: Micros) {
-        let at = self.now() + self.rng.between(MILLI, span);
-        let life = self.workers[worker].life;
-        self.at(at, Event::Registers { worker, life });
-    }
-
-    /// The broker hears no more of a worker.
-    fn falls_silent(&mut self, worker: usize) {
-        self.silences += 1;
-        let silence = self.silences;
-        if let Some(since) = self.registered.get_mut(&worker) {
-            *since = Some(silence);
-            let at = self.now() + self.numbers.holdtime * MILLI;
-            self.at(at, Event::Purges { worker, silence });
-        }
-    }
 
     pub(crate) fn worker_dies(&mut self, worker: usize) {
         if self.workers[worker].dies() {
@@ -526,7 +482,9 @@ impl State {
 
     pub(crate) fn mend(&mut self) {
         if std::mem::take(&mut self.cut) {
-            if self.rng.per_mille(500) || !self.broker_up {
+            // A broker that was started meanwhile knows nothing of the connection.
+            let other = self.socket.broker_since < self.broker_since;
+            if self.rng.per_mille(500) || !self.broker_up || other {
                 self.disconnect();
             } else {
                 self.connect_soon();

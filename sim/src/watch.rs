@@ -109,6 +109,7 @@ impl Watch {
             let job = &detail.job;
             self.check_end(job, now);
             self.check_verdicts(detail, &fabric);
+            self.check_complete(detail, &fabric);
             self.check_lost(job, &fabric, healed);
             if let Some(schedule) = job.schedule_id.as_ref().filter(|_| run_failed(job.status, detail.results.values()))
             {
@@ -162,6 +163,21 @@ impl Watch {
                 _ => self
                     .journal
                     .broken("a result is missing", || format!("of {worker}: {entry:?}, {result:?}, {job:?}")),
+            }
+        }
+    }
+
+    /// A job that is over has what each worker did that it was for.
+    fn check_complete(&self, detail: &JobDetail, fabric: &State) {
+        let job = &detail.job;
+        // One for any is another worker's when the first was gone for long.
+        if job.status != JobStatus::Completed || job.workers_requested == Workers::Any {
+            return;
+        }
+        for (worker, (on, (name, _))) in fabric.workers.iter().zip(WORKERS).enumerate() {
+            let ran = matches!(on.disk.get(&job.uuid), Some(Entry::Done(_)));
+            if ran && !detail.results.contains_key(name) && !fabric.was_given_up(worker, &job.uuid) {
+                self.journal.broken("completed without a worker that ran it", || format!("{name}: {job:?}"));
             }
         }
     }

@@ -48,6 +48,8 @@ pub(crate) struct Worker {
     /// Grows with each start.
     pub(crate) life: u32,
     pub(crate) disk: BTreeMap<JobId, Entry>,
+    /// When who counts on the broker last had reason to take it for gone.
+    pub(super) given_up_at: Option<Micros>,
     running: usize,
     line: VecDeque<JobId>,
     /// What came while it was paused.
@@ -61,6 +63,7 @@ impl Worker {
             health: Health::Runs,
             life: 1,
             disk: BTreeMap::new(),
+            given_up_at: None,
             running: 0,
             line: VecDeque::new(),
             held: Vec::new(),
