@@ -2,8 +2,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use norfab_dispatch::{Config, Control, Dispatcher, Notice, Ports};
@@ -26,6 +27,29 @@ use crate::watch::Watch;
 const AFTERMATH: u32 = 300;
 /// How often the jobs are looked at while time passes.
 const LOOK: Duration = Duration::from_secs(10);
+
+/// Tells whether a task was woken, and passes it on.
+struct Alarm {
+    rang: AtomicBool,
+    outer: Waker,
+}
+
+impl Alarm {
+    fn new(outer: &Waker) -> Arc<Self> {
+        Arc::new(Self { rang: AtomicBool::new(false), outer: outer.clone() })
+    }
+
+    fn rang(&self) -> bool {
+        self.rang.load(Ordering::SeqCst)
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.rang.store(true, Ordering::SeqCst);
+        self.outer.wake_by_ref();
+    }
+}
 
 /// What a run came to.
 #[derive(Debug, Clone)]
@@ -237,13 +261,26 @@ impl<H: Shelf> World<H> {
     async fn settle_until(&mut self, rest: Rest) {
         let Some(process) = &mut self.process else { return };
         let gate = &self.gate;
-        let ended = std::future::poll_fn(|context| match process.run.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(true),
-            Poll::Pending if gate.is_crashed() => Poll::Ready(false),
-            Poll::Pending if gate.is_in_store() || rest == Rest::Ended => Poll::Pending,
-            Poll::Pending => Poll::Ready(false),
-        })
-        .await;
+        let ended = loop {
+            let mut alarm = None;
+            let ended = std::future::poll_fn(|context| {
+                let bell = Alarm::new(context.waker());
+                let waker = Waker::from(Arc::clone(&bell));
+                alarm = Some(bell);
+                match process.run.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    Poll::Ready(()) => Poll::Ready(true),
+                    Poll::Pending if gate.is_crashed() => Poll::Ready(false),
+                    Poll::Pending if gate.is_in_store() || rest == Rest::Ended => Poll::Pending,
+                    Poll::Pending => Poll::Ready(false),
+                }
+            })
+            .await;
+            // Whoever only lets others go first is woken by that.
+            tokio::task::yield_now().await;
+            if ended || gate.is_crashed() || !alarm.is_some_and(|alarm| alarm.rang()) {
+                break ended;
+            }
+        };
         while process.notices.try_recv().is_ok() {}
         if ended {
             self.process = None;
