@@ -220,15 +220,14 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// look for it before its time has passed.
     async fn add_and_tell(&self, now: Timestamp, job: ValidJob) -> Result<Job, ClientError> {
         let (shared, guest) = (Arc::clone(&self.core.shared), self.core.guest.clone());
-        let adding = tokio::spawn(async move {
+        let adding = to_the_end(async move {
             let added = shared.store.job_add(now, &job).await;
             if let Ok(job) = &added {
                 tell_of(&shared, guest.as_deref(), job);
             }
             added
         });
-        // It ends otherwise only when the runtime does.
-        Ok(adding.await.map_err(|_| ClientError::Closed)??)
+        Ok(adding.await??)
     }
 
     /// Adds a job that is to run at once. The dispatcher hears of it while it is being added, so that its claim waits in the
@@ -241,8 +240,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
                 control.added(job.row(now));
             }
         };
+        let mut left = LeftBehind { shared, guest: self.core.guest.as_ref(), now, job: Some(job) };
         // The first is begun first.
-        tokio::join!(biased; shared.store.job_add_to_run(now, job), announce).0
+        let added = tokio::join!(biased; shared.store.job_add_to_run(now, job), announce).0;
+        left.job = None;
+        added
     }
 
     /// Withdraws a job that waits for its time.
@@ -250,9 +252,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// # Errors
     /// [`ClientError::Store`] with [`StoreError::NotScheduled`] in any other status, or [`StoreError::NoSuchJob`].
     pub async fn cancel_scheduled_job(&self, id: &JobId) -> Result<Job, ClientError> {
-        let job = self.core.shared.store.job_cancel(self.core.shared.clock.now(), id).await?;
-        self.changed(job.clone());
-        Ok(job)
+        let now = self.core.shared.clock.now();
+        let id = id.clone();
+        self.change(async move |shared| shared.store.job_cancel(now, &id).await).await
     }
 
     /// Gives a job that waits for its time another one. Its grace goes with it.
@@ -264,9 +266,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         let before = self.core.shared.find(id).await?;
         let grace = before.scheduled_for.zip(before.start_deadline).map(|(at, deadline)| deadline.since(at));
         self.core.limits.check_time(now, scheduled_for, grace.map(|grace| scheduled_for.saturating_add(grace)))?;
-        let job = self.core.shared.store.job_reschedule(now, id, scheduled_for).await?;
-        self.changed(job.clone());
-        Ok(job)
+        let id = id.clone();
+        self.change(async move |shared| shared.store.job_reschedule(now, &id, scheduled_for).await).await
     }
 
     /// A handle to a job of the database.
@@ -422,10 +423,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         }
     }
 
-    /// Tells the dispatcher of this process and the watchers of a change that this client made.
-    fn changed(&self, job: Job) {
-        self.core.shared.watchers.job_changed(job);
-        self.wake();
+    /// Changes a job, and tells the dispatcher of this process and the watchers of it, whether or not the caller is still
+    /// there then.
+    async fn change<F>(&self, call: impl FnOnce(Arc<Shared<S, C>>) -> F) -> Result<Job, ClientError>
+    where
+        F: Future<Output = Result<Job, StoreError>> + Send + 'static,
+    {
+        let shared = Arc::clone(&self.core.shared);
+        let call = call(Arc::clone(&shared));
+        let changing = to_the_end(async move {
+            let job = call.await?;
+            shared.watchers.job_changed(job.clone());
+            shared.wake();
+            Ok::<_, StoreError>(job)
+        });
+        Ok(changing.await??)
     }
 
     pub(crate) fn store(&self) -> &S {
@@ -448,10 +460,40 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         JobHandle::new(id.clone(), Arc::clone(&self.core.shared))
     }
 
-    pub(crate) fn wake(&self) {
-        if let Some(control) = self.core.shared.control() {
-            control.wake();
-        }
+    pub(crate) fn shared(&self) -> &Arc<Shared<S, C>> {
+        &self.core.shared
+    }
+}
+
+/// Carries a change out to its end, whether or not the caller is still there then.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = T> + Send + 'static,
+) -> Result<T, ClientError> {
+    // It ends otherwise only when the runtime does.
+    tokio::spawn(change).await.map_err(|_| ClientError::Closed)
+}
+
+/// A job that is to run, and whose caller went away while it was being added: the store adds it all the same, and nobody
+/// would look for it before its time has passed.
+struct LeftBehind<'a, S: Store, C: Clock> {
+    shared: &'a Arc<Shared<S, C>>,
+    guest: Option<&'a Arc<Guest>>,
+    now: Timestamp,
+    job: Option<&'a ValidJob>,
+}
+
+impl<S: Store, C: Clock> Drop for LeftBehind<'_, S, C> {
+    fn drop(&mut self) {
+        let (Some(job), Ok(runtime)) = (self.job, tokio::runtime::Handle::try_current()) else { return };
+        let (shared, guest, now, job) = (Arc::clone(self.shared), self.guest.cloned(), self.now, job.clone());
+        runtime.spawn(async move {
+            // Behind the first call, by which it is there, or is not to be.
+            let again = shared.store.job_add_to_run(now, &job).await;
+            if matches!(again, Ok(_) | Err(StoreError::JobExists(_))) {
+                tell_of(&shared, guest.as_deref(), &job.row(now));
+                shared.wake();
+            }
+        });
     }
 }
 
@@ -486,6 +528,13 @@ async fn ask(control: &Control, task: &str, kwargs: Json, timeout: Duration) -> 
 impl<S: Store, C: Clock> Shared<S, C> {
     pub(crate) fn control(&self) -> Option<Control> {
         self.control.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has the dispatcher of this process look at the database anew.
+    pub(crate) fn wake(&self) {
+        if let Some(control) = self.control() {
+            control.wake();
+        }
     }
 
     pub(crate) fn set_control(&self, control: Option<Control>) {

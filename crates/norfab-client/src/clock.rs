@@ -16,8 +16,9 @@ const COARSE: Duration = Duration::from_millis(2);
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// The wall clock, and the monotonic clock for how long something takes; on Linux and macOS that one stands still while the
-/// machine is suspended. Its sleeps end at the instant asked for, never before it by this clock, or after 60 s, when the
-/// caller looks again.
+/// machine is suspended. Its sleeps end at the instant asked for, never before it by this clock, or after 60 s, or when the
+/// clock was set meanwhile: then the caller looks again. They need a runtime with a timer, on Linux one with I/O too
+/// (`enable_all`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -40,23 +41,24 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, at: Timestamp, until: Uptime) {
-        let other = until.since(self.uptime());
-        let mut left = at.since(self.now());
-        if left.min(other).is_zero() {
-            return;
-        }
+        let (left, other) = (at.since(self.now()), until.since(self.uptime()));
         // The runtime's timer ends at the millisecond behind its instant: soon enough for what is no instant of a job.
         if other < left || left > LONGEST_SLEEP {
-            return tokio::time::sleep(left.min(other).min(LONGEST_SLEEP)).await;
+            return coarse_sleep(left.min(other).min(LONGEST_SLEEP)).await;
         }
-        if left > COARSE {
-            tokio::time::sleep(left.saturating_sub(COARSE)).await;
-            left = at.since(self.now());
-        }
-        if !left.is_zero() {
+        coarse_sleep(left.saturating_sub(COARSE)).await;
+        // Should the clock have been set meanwhile, whoever sleeps had better look at it again.
+        let left = at.since(self.now());
+        if !left.is_zero() && left <= COARSE {
             // The clock here cuts to microseconds: nothing is released a hair early.
-            precise::sleep(left.saturating_add(Duration::from_micros(1)).min(LONGEST_SLEEP)).await;
+            precise::sleep(left.saturating_add(Duration::from_micros(1))).await;
         }
+    }
+}
+
+async fn coarse_sleep(span: Duration) {
+    if !span.is_zero() {
+        tokio::time::sleep(span).await;
     }
 }
 

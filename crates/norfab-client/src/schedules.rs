@@ -2,6 +2,7 @@
 //! the model, within the store's transaction; here it is checked, handed over and told to the dispatcher.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use norfab_model::{
     Broker, Clock, Json, Limits, Managed, Moved, NewJob, NewSchedule, Overlap, Schedule, ScheduleDetail, ScheduleError,
@@ -10,6 +11,7 @@ use norfab_model::{
 };
 use serde::Serialize;
 
+use crate::client::{Shared, to_the_end};
 use crate::{Client, ClientError, JobHandle, Outcome, Results, WorkerResult};
 
 /// A schedule that was created.
@@ -71,8 +73,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     pub async fn create_job_schedule(&self, new: NewSchedule) -> Result<Created, ClientError> {
         let valid = self.limits().check_schedule(self.clock().now(), new)?;
         let warnings = valid.warnings();
-        let schedule = self.store().schedule_add(&valid).await?;
-        self.wake();
+        let schedule = self.managed(async move |shared| shared.store.schedule_add(&valid).await).await?;
         Ok(Created { schedule, warnings })
     }
 
@@ -115,7 +116,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// [`ClientError::Schedule`].
     pub async fn pause_job_schedule(&self, key: &ScheduleKey) -> Result<Managed, ClientError> {
         let id = self.schedule_id(key).await?;
-        self.managed(self.store().schedule_pause(self.clock().now(), &id).await)
+        let now = self.clock().now();
+        self.managed(async move |shared| shared.store.schedule_pause(now, &id).await).await
     }
 
     /// Lets a paused or disabled schedule go on with its first occurrence after now. What came due meanwhile is not
@@ -125,7 +127,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// [`ClientError::Schedule`].
     pub async fn resume_job_schedule(&self, key: &ScheduleKey) -> Result<Managed, ClientError> {
         let id = self.schedule_id(key).await?;
-        self.managed(self.store().schedule_resume(self.clock().now(), &id, self.limits()).await)
+        let (now, limits) = (self.clock().now(), self.limits().clone());
+        self.managed(async move |shared| shared.store.schedule_resume(now, &id, &limits).await).await
     }
 
     /// Changes the fields that the patch gives, for future occurrences.
@@ -134,7 +137,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// [`ClientError::Schedule`], with [`ScheduleError::Stale`] when the patch demands another revision.
     pub async fn update_job_schedule(&self, key: &ScheduleKey, patch: &SchedulePatch) -> Result<Managed, ClientError> {
         let id = self.schedule_id(key).await?;
-        self.managed(self.store().schedule_update(self.clock().now(), &id, patch, self.limits()).await)
+        let (now, limits, patch) = (self.clock().now(), self.limits().clone(), patch.clone());
+        self.managed(async move |shared| shared.store.schedule_update(now, &id, &patch, &limits).await).await
     }
 
     /// Switches a schedule off until it is resumed; a row that cannot be read, too.
@@ -142,7 +146,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// # Errors
     /// [`ClientError::Schedule`].
     pub async fn disable_job_schedule(&self, key: &ScheduleKey) -> Result<SwitchedOff, ClientError> {
-        self.managed(self.store().schedule_disable(self.clock().now(), key).await)
+        let (now, key) = (self.clock().now(), key.clone());
+        self.managed(async move |shared| shared.store.schedule_disable(now, &key).await).await
     }
 
     /// Deletes a schedule: its name is free at once, its jobs and their origin stay. So a row that cannot be read is got
@@ -151,7 +156,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// # Errors
     /// [`ClientError::Schedule`].
     pub async fn delete_job_schedule(&self, key: &ScheduleKey) -> Result<SwitchedOff, ClientError> {
-        self.managed(self.store().schedule_delete(self.clock().now(), key).await)
+        let (now, key) = (self.clock().now(), key.clone());
+        self.managed(async move |shared| shared.store.schedule_delete(now, &key).await).await
     }
 
     /// Runs a schedule once, now, beside its cadence.
@@ -165,10 +171,9 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         overlap: Overlap,
     ) -> Result<JobHandle<S, C>, ClientError> {
         let id = self.schedule_id(key).await?;
-        let run = self.store().schedule_run_now(self.clock().now(), &id, overlap, self.limits()).await?;
-        let handle = self.follow(&run.job.uuid);
-        self.wake();
-        Ok(handle)
+        let (now, limits) = (self.clock().now(), self.limits().clone());
+        let run = self.managed(async move |shared| shared.store.schedule_run_now(now, &id, overlap, &limits).await);
+        Ok(self.follow(&run.await?.job.uuid))
     }
 
     /// Asks workers of a service, by an ordinary `list_tasks` job, whether they have a task that is meant for `workers`:
@@ -202,11 +207,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         Ok(view.schedule.uuid)
     }
 
-    /// Wakes the dispatcher when a call has succeeded.
-    fn managed<T>(&self, outcome: Result<T, ScheduleError>) -> Result<T, ClientError> {
-        let done = outcome?;
-        self.wake();
-        Ok(done)
+    /// Manages a schedule, and wakes the dispatcher of this process when that has succeeded, whether or not the caller is
+    /// still there then.
+    async fn managed<T, F>(&self, call: impl FnOnce(Arc<Shared<S, C>>) -> F) -> Result<T, ClientError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ScheduleError>> + Send + 'static,
+    {
+        let shared = Arc::clone(self.shared());
+        let call = call(Arc::clone(&shared));
+        let managing = to_the_end(async move {
+            let done = call.await?;
+            shared.wake();
+            Ok::<_, ScheduleError>(done)
+        });
+        Ok(managing.await??)
     }
 }
 

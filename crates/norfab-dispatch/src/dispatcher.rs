@@ -19,6 +19,7 @@ use crate::hold::{Gait, Hold};
 use crate::instants::Attempts;
 use crate::link::LinkMonitor;
 use crate::live::Live;
+use crate::materialize::Looked;
 use crate::requests::{Patience, Requests};
 use crate::stray::Strays;
 use crate::trouble::Trouble;
@@ -74,6 +75,8 @@ pub struct Dispatcher<S, B, C> {
     pub(crate) attempts: Attempts,
     /// When a schedule is due next, or that none is; None when it must be asked for.
     pub(crate) schedule_due: Option<Option<Timestamp>>,
+    /// What this pass has made of due schedules.
+    pub(crate) looked: Looked,
     /// Whether the schedules' cursors are by the zone data of this process.
     pub(crate) zones: Alignment,
     /// Whether the schedules' cursors fit the clock.
@@ -176,6 +179,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             due: None,
             attempts: Attempts::MayWait,
             schedule_due: None,
+            looked: Looked::default(),
             zones: Alignment::Unknown,
             cursors: Alignment::Unknown,
             instants: Alignment::Unknown,
@@ -288,6 +292,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// to do without an event.
     async fn pass(&mut self, now: Moment) -> Timestamp {
         self.progress = false;
+        self.looked = Looked { budget_left: self.config.catch_up_limit, seen: Vec::new() };
         let wake = match self.steps(now).await {
             Ok(wake) => {
                 self.trouble.worked();

@@ -2,12 +2,21 @@
 //! right.
 
 use norfab_model::{
-    Broker, Clock, Link, Materialize, Materialized, Moment, ScheduleError, ScheduleStore, Scope, Store, StoreError,
-    Timestamp, Zone,
+    Broker, Clock, Link, Materialize, Materialized, Moment, ScheduleError, ScheduleId, ScheduleStore, Scope, Store,
+    StoreError, Timestamp, Zone,
 };
 
 use crate::Dispatcher;
 use crate::dispatcher::Alignment;
+
+/// What a pass has made of due schedules.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// How many jobs it may still make beyond the first of each.
+    pub(crate) budget_left: u32,
+    /// Schedules that it has looked at and that are due still.
+    pub(crate) seen: Vec<ScheduleId>,
+}
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Looks at the schedules. What fails with them fails alone: the jobs go on, and the schedules are tried again after
@@ -90,22 +99,24 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         if !self.makes_occurrences() || self.schedule_due().await?.is_none_or(|at| at > now.wall) {
             return Ok(());
         }
-        let mut budget_left = self.config.catch_up_limit;
-        let mut seen = Vec::new();
         loop {
-            let limits = self.config.limits.clone();
-            let batch = self.config.schedule_batch;
-            let request = Materialize { now: now.wall, limits: &limits, budget_left, batch, seen: &seen };
+            let (config, Looked { budget_left, seen }) = (&self.config, &self.looked);
+            let (limits, budget_left, batch) = (&config.limits, *budget_left, config.schedule_batch);
+            let request = Materialize { now: now.wall, limits, budget_left, batch, seen };
             let made = self.store.schedule_materialize_due(request).await.map_err(storage)?;
-            budget_left = budget_left.saturating_sub(made.budget_used);
-            seen.extend(made.still_due.iter().cloned());
-            self.schedule_due = Some(made.next_due_at);
             let more = made.more;
-            self.tell_materialized(made);
+            self.take_in(made);
             if !more {
                 return Ok(());
             }
         }
+    }
+
+    fn take_in(&mut self, made: Materialized) {
+        self.looked.budget_left = self.looked.budget_left.saturating_sub(made.budget_used);
+        self.looked.seen.extend(made.still_due.iter().cloned());
+        self.schedule_due = Some(made.next_due_at);
+        self.tell_materialized(made);
     }
 
     /// Whether an occurrence is known to be due, and nothing about the schedules has to be seen to before it.
@@ -122,10 +133,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Takes in what came of due schedules.
     pub(crate) fn materialized(&mut self, now: Moment, outcome: Result<Materialized, ScheduleError>) {
         match outcome {
-            Ok(made) => {
-                self.schedule_due = Some(made.next_due_at);
-                self.tell_materialized(made);
-            }
+            Ok(made) => self.take_in(made),
             Err(error) => {
                 self.forget_instants();
                 self.schedule_trouble.failed(now.up, &storage(error));

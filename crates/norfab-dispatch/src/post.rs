@@ -26,8 +26,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     pub(crate) async fn dispatch(&mut self, now: Moment) -> Result<(), StoreError> {
         if self.may_send(now.up) && self.must_send(now).await? {
             self.claims = Claims::InDoubt;
-            let claimed = self.store.job_claim(self.claim(now)).await?;
-            self.send_claimed(now, claimed).await?;
+            let mut claimed = self.store.job_claim(self.claim(now)).await?;
+            let sent = self.send_claimed(now, &mut claimed).await;
+            self.tell_unsent(claimed);
+            return sent;
         }
         Ok(())
     }
@@ -50,29 +52,19 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         Claim { now: now.wall, scope, limit, live, policy: self.config.retry }
     }
 
-    /// Sends what was claimed.
-    pub(crate) async fn send_claimed(&mut self, now: Moment, claimed: Claimed) -> Result<(), StoreError> {
+    /// Sends what was claimed. What could not be sent is to be [told](Self::tell_unsent).
+    pub(crate) async fn send_claimed(&mut self, now: Moment, claimed: &mut Claimed) -> Result<(), StoreError> {
         self.claims = Claims::Known;
         let rest = if claimed.more || claimed.unplaced > 0 { Rest::Some } else { Rest::None };
-        let (failed, postponed) = (claimed.failed, claimed.postponed);
-        self.progress |= !(claimed.posts.is_empty() && failed.is_empty() && postponed.is_empty());
-        for job in failed {
-            let why = job.errors.last().map_or("no reason is known", String::as_str);
-            tracing::error!(job = %job.uuid, "Failed a job that cannot be sent: {why}");
-            self.tell_job(job);
-        }
-        for job in postponed {
-            if job.status == JobStatus::New && RetryPolicy::is_news(job.posts_refused) {
-                tracing::warn!(job = %job.uuid, "Found no worker for a job; it is tried again");
-            }
-            self.note(&job);
-            self.tell_job(job);
+        self.progress |= !(claimed.posts.is_empty() && claimed.failed.is_empty() && claimed.postponed.is_empty());
+        for job in &claimed.postponed {
+            self.note(job);
         }
         self.note_claimed(rest);
         if claimed.unplaced > 0 {
             self.ask_for_workers(now).await;
         }
-        let mut posts = claimed.posts.into_iter();
+        let mut posts = std::mem::take(&mut claimed.posts).into_iter();
         for post in posts.by_ref() {
             let job = post.job.clone();
             if !self.post(now, post).await {
@@ -80,6 +72,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             }
         }
         Ok(())
+    }
+
+    /// Tells of what was to be claimed and could not be sent.
+    pub(crate) fn tell_unsent(&mut self, claimed: Claimed) {
+        for job in claimed.failed {
+            let why = job.errors.last().map_or("no reason is known", String::as_str);
+            tracing::error!(job = %job.uuid, "Failed a job that cannot be sent: {why}");
+            self.tell_job(job);
+        }
+        for job in claimed.postponed {
+            if job.status == JobStatus::New && RetryPolicy::is_news(job.posts_refused) {
+                tracing::warn!(job = %job.uuid, "Found no worker for a job; it is tried again");
+            }
+            self.tell_job(job);
+        }
     }
 
     /// How many jobs may be sent now: none while less than a quarter of the window is free. A claim waits for the disk, and

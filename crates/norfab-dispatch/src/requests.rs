@@ -134,6 +134,7 @@ impl Requests {
         if let Some(Out { what: What::Post(_), .. }) = known.out.pop_back() {
             self.posts_out = self.posts_out.saturating_sub(1);
             known.posted = false;
+            known.cause = None;
         }
         self.settle(job);
     }

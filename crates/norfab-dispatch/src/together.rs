@@ -17,7 +17,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         }
         let (released, made, claimed) = {
             let (store, config, claim) = (&self.store, &self.config, self.claim(now));
-            let (limits, budget_left, batch) = (&config.limits, config.catch_up_limit, config.schedule_batch);
+            let (limits, budget_left, batch) = (&config.limits, self.looked.budget_left, config.schedule_batch);
             let link = self.link.link();
             let release = when(releases, || store.job_release_due(now.wall, &config.scope, link));
             let make = when(ending.is_some(), || {
@@ -28,18 +28,18 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             tokio::join!(biased; release, make, send)
         };
         // What was claimed leaves first. What the others failed to do must not stop it.
-        let sent = match claimed {
-            Some(Ok(claimed)) => self.send_claimed(now, claimed).await,
-            Some(Err(error)) => Err(error),
-            None => Ok(()),
+        let mut claimed = claimed.transpose();
+        let sent = match &mut claimed {
+            Ok(Some(claimed)) => self.send_claimed(now, claimed).await,
+            Ok(None) | Err(_) => Ok(()),
         };
         if let Some(made) = made {
             self.materialized(now, made);
         }
-        if let Some(released) = released {
-            self.tell_released(released?);
-        }
-        sent
+        let released = released.transpose().map(|released| released.map(|released| self.tell_released(released)));
+        let claimed = claimed.map(|claimed| claimed.map(|claimed| self.tell_unsent(claimed)));
+        // The one that failed by itself says more than those that were undone with it.
+        claimed.and(released).and(sent)
     }
 
     /// The schedules whose jobs may be ended by what came and is not stored: their occurrences wait for that, as an earlier

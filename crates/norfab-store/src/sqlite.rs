@@ -134,25 +134,29 @@ impl Shared {
     /// Has work done by the thread that writes, in one transaction with what waits beside it.
     async fn with_others<T, E>(
         self: &Arc<Self>,
+        doing: &'static str,
         durability: Durability,
         work: impl FnOnce(&Session<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
         T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
+        E: From<StoreError> + std::error::Error + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
         let work = move |session: &Session<'_>| -> Tell {
             let done = work(session);
+            if let (Some(group), Err(error)) = (session.group, &done) {
+                group.note(error);
+            }
             Box::new(move |kept| {
-                let done = done.and_then(|done| kept.map(|()| done).map_err(|undone| no_answer(undone.into()).into()));
+                let done = done.and_then(|done| kept.map(|()| done).map_err(|undone| storage(doing)(undone).into()));
                 // Who does not wait any more needs no answer.
                 let _ = answer.send(done);
             })
         };
         match self.post(durability, Company::AsItComes, work) {
-            Ok(()) => answered.await.unwrap_or_else(|_| Err(no_answer(NoAnswer::Panicked).into())),
-            Err(none) => Err(no_answer(none).into()),
+            Ok(()) => answered.await.unwrap_or_else(|_| Err(storage(doing)(NoAnswer::Panicked).into())),
+            Err(none) => Err(storage(doing)(none.into_source()).into()),
         }
     }
 
@@ -267,11 +271,11 @@ fn storage<E: Into<EncodeError>>(doing: &'static str) -> impl Fn(E) -> StoreErro
 
 impl Store for SqliteStore {
     async fn job_add(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        add::job_add(&self.shared, now, job, Company::AsItComes).await
+        add::job_add(&self.shared, now, job, self.shared.durability, Company::AsItComes).await
     }
 
     async fn job_add_to_run(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        add::job_add(&self.shared, now, job, Company::Follows).await
+        add::job_add(&self.shared, now, job, Durability::Normal, Company::Follows).await
     }
 
     async fn job_find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
@@ -302,7 +306,9 @@ impl Store for SqliteStore {
     async fn job_release_due(&self, now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError> {
         let scope = scope.clone();
         self.shared
-            .with_others(Durability::Normal, move |session| pass::job_release_due(session, now, &scope, link))
+            .with_others("release delayed jobs", Durability::Normal, move |session| {
+                pass::job_release_due(session, now, &scope, link)
+            })
             .await
     }
 
@@ -317,7 +323,7 @@ impl Store for SqliteStore {
         let work = move |session: &Session<'_>| {
             pass::job_claim(session, Claim { now, scope: &scope, limit, live: live.as_ref(), policy })
         };
-        self.shared.with_others(self.shared.durability, work).await
+        self.shared.with_others("claim jobs", self.shared.durability, work).await
     }
 
     async fn job_send_again(
@@ -328,7 +334,9 @@ impl Store for SqliteStore {
     ) -> Result<SentAgain, StoreError> {
         let live = live.cloned();
         self.shared
-            .with_others(self.shared.durability, move |session| pass::job_send_again(session, now, jobs, live.as_ref()))
+            .with_others("send jobs again", self.shared.durability, move |session| {
+                pass::job_send_again(session, now, jobs, live.as_ref())
+            })
             .await
     }
 
@@ -341,7 +349,9 @@ impl Store for SqliteStore {
     ) -> Result<Vec<Poll>, StoreError> {
         let scope = scope.clone();
         self.shared
-            .with_others(Durability::Normal, move |session| pass::job_take_polls(session, now, &scope, before, limit))
+            .with_others("choose jobs to ask for", Durability::Normal, move |session| {
+                pass::job_take_polls(session, now, &scope, before, limit)
+            })
             .await
     }
 
@@ -353,7 +363,7 @@ impl Store for SqliteStore {
     ) -> Result<AppliedReplies, StoreError> {
         let durability = if replies.iter().any(must_last) { self.shared.durability } else { Durability::Normal };
         let work = move |session: &Session<'_>| apply::job_apply(session, now, policy, durability, replies);
-        self.shared.with_others(durability, work).await
+        self.shared.with_others("apply replies", durability, work).await
     }
 
     async fn job_realign(&self, now: Timestamp) -> Result<u64, StoreError> {

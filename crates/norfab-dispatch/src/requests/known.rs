@@ -97,6 +97,7 @@ impl Known {
             && self.gone_since.is_none()
             && self.late == 0
             && !self.posted
+            && self.cause.is_none()
     }
 
     pub(super) fn next(&self) -> Option<Uptime> {

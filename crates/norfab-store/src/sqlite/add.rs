@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 use super::driver::NoAnswer;
 use super::encode::NewJobs;
 use super::event::event_add_in_tx;
-use super::group::{Company, Undone};
-use super::{Access, Session, Shared, storage};
+use super::group::{Company, Group, Undone};
+use super::{Access, Durability, Session, Shared, storage};
 use crate::sqlite::statement::scalar;
 use crate::transition;
 use rusqlite::Connection;
@@ -34,6 +34,7 @@ struct Waiting {
 struct ToAdd {
     now: Timestamp,
     job: ValidJob,
+    durability: Durability,
     answer: oneshot::Sender<Result<Job, StoreError>>,
 }
 
@@ -57,62 +58,82 @@ impl Queue {
         std::mem::replace(&mut waiting.turn, Turn::Asked)
     }
 
-    /// Those whose turn has come, and whether another one is asked for by that.
-    fn take(&self) -> (Vec<ToAdd>, Turn) {
+    /// Those at the front whose turn has come, at most what `lasting` is enough for, and what the rest of them needs.
+    fn take(&self, lasting: Durability) -> (Vec<ToAdd>, Option<Durability>) {
         let mut waiting = self.locked();
-        let size = batch_size(&waiting.jobs);
+        let size = batch_size(&waiting.jobs, lasting);
         let batch = waiting.jobs.drain(..size).collect();
-        waiting.turn = if waiting.jobs.is_empty() { Turn::None } else { Turn::Asked };
-        (batch, waiting.turn)
+        let rest = (!waiting.jobs.is_empty()).then(|| most_durable(&waiting.jobs));
+        waiting.turn = if rest.is_some() { Turn::Asked } else { Turn::None };
+        (batch, rest)
     }
 
+    /// Nobody comes: those who wait must not wait for ever.
     fn give_up(&self) {
-        *self.locked() = Waiting::default();
+        for waiting in std::mem::take(&mut *self.locked()).jobs {
+            // Who does not wait any more needs no answer.
+            let _ = waiting.answer.send(Err(storage(DOING)(NoAnswer::Closed)));
+        }
     }
 }
 
-fn batch_size(waiting: &VecDeque<ToAdd>) -> usize {
+fn batch_size(waiting: &VecDeque<ToAdd>, lasting: Durability) -> usize {
     let mut bytes = 0_usize;
     let fits = waiting.iter().take(MOST_JOBS).take_while(|one| {
-        let fits = bytes < MOST_BYTES;
+        let fits = bytes < MOST_BYTES && (lasting == Durability::Full || one.durability == Durability::Normal);
         bytes = bytes.saturating_add(one.job.args().as_str().len() + one.job.kwargs().as_str().len());
         fits
     });
     fits.count()
 }
 
+fn most_durable<'a>(waiting: impl IntoIterator<Item = &'a ToAdd>) -> Durability {
+    let full = waiting.into_iter().any(|one| one.durability == Durability::Full);
+    if full { Durability::Full } else { Durability::Normal }
+}
+
 pub(super) async fn job_add(
     shared: &Arc<Shared>,
     now: Timestamp,
     job: &ValidJob,
+    durability: Durability,
     company: Company,
 ) -> Result<Job, StoreError> {
     if shared.access == Access::ReadOnly {
         return Err(StoreError::ReadOnly(DOING));
     }
     let (answer, answered) = oneshot::channel();
-    if shared.adds.join(ToAdd { now, job: job.clone(), answer }) == Turn::None {
-        ask_for_turn(shared, company);
+    if shared.adds.join(ToAdd { now, job: job.clone(), durability, answer }) == Turn::None {
+        // Where it is closed, who waits is told.
+        let _ = ask_for_turn(shared, durability, company);
     }
-    answered.await.unwrap_or_else(|_| Err(storage(DOING)(NoAnswer::Closed)))
+    answered.await.unwrap_or_else(|_| Err(storage(DOING)(NoAnswer::Panicked)))
 }
 
 /// Has the queue written by the next turn of the writer. A caller that goes away does not take the others' jobs with it.
-fn ask_for_turn(shared: &Arc<Shared>, company: Company) {
+fn ask_for_turn(shared: &Arc<Shared>, durability: Durability, company: Company) -> Result<(), NoAnswer> {
     let promise = Promise(Some(Arc::clone(shared)));
-    // Where it is closed, the promise ends here.
-    let _ = shared.post(shared.durability, company, move |session| {
+    shared.post(durability, company, move |session| {
         let shared = promise.kept();
-        let (batch, turn) = session.adds.take();
-        if let (Turn::Asked, Some(shared)) = (turn, shared) {
-            ask_for_turn(&shared, Company::AsItComes);
+        let lasting = session.group.map_or(Durability::Full, Group::durability);
+        let mut written = Vec::new();
+        loop {
+            let (batch, rest) = session.adds.take(lasting);
+            let is_last = batch.is_empty() || session.connections.kept.is_open();
+            let outcome = add_batch(session, &batch);
+            written.push((batch, outcome));
+            let (Some(shared), Some(durability)) = (&shared, rest) else { break };
+            // Others come in between; once it is closing there are none, and no other turn.
+            if is_last {
+                let _ = ask_for_turn(shared, durability, Company::AsItComes);
+                break;
+            }
         }
-        let outcome = add_batch(session, &batch);
-        Box::new(move |kept| answer(batch, outcome, kept))
-    });
+        Box::new(move |kept| written.into_iter().for_each(|(batch, outcome)| answer(batch, outcome, &kept)))
+    })
 }
 
-/// That the queue is going to be written. Where it is not, those who wait must not wait for ever.
+/// That the queue is going to be written.
 struct Promise(Option<Arc<Shared>>);
 
 impl Promise {
@@ -131,7 +152,10 @@ impl Drop for Promise {
 
 /// Adds a batch. For each job: whether it was not there before.
 fn add_batch(shared: &Session<'_>, batch: &[ToAdd]) -> Result<Vec<Option<Job>>, StoreError> {
-    let tx = shared.write(DOING)?;
+    if batch.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tx = shared.begin(most_durable(batch), DOING)?;
     let jobs: Vec<(Timestamp, Job)> = batch.iter().map(|one| (one.now, one.job.row(one.now))).collect();
     let mut rows = NewJobs::with_capacity(batch.len());
     for (ToAdd { job: valid, .. }, (now, job)) in batch.iter().zip(&jobs) {
@@ -159,9 +183,8 @@ fn add_events(
     event_add_in_tx(connection, shared.codec, &mut events, DOING)
 }
 
-fn answer(batch: Vec<ToAdd>, outcome: Result<Vec<Option<Job>>, StoreError>, kept: Result<(), Undone>) {
-    let undone = |undone: Undone| storage(DOING)(undone);
-    match outcome.and_then(|jobs| kept.map(|()| jobs).map_err(undone)) {
+fn answer(batch: Vec<ToAdd>, outcome: Result<Vec<Option<Job>>, StoreError>, kept: &Result<(), Undone>) {
+    match outcome.and_then(|jobs| kept.clone().map(|()| jobs).map_err(storage(DOING))) {
         Ok(jobs) => {
             for (waiting, job) in batch.into_iter().zip(jobs) {
                 let answer = job.ok_or_else(|| StoreError::JobExists(waiting.job.id().clone()));

@@ -1,6 +1,7 @@
 //! The threads that have the connections. What a transaction does is handed to the thread as one piece of work and comes back
 //! as one answer: a job that passes through five transactions of six statements changes threads ten times, not sixty.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -15,6 +16,16 @@ use super::whereabouts::Astray;
 pub(super) enum Work {
     Alone(Box<dyn FnOnce(&Connection) + Send>),
     Shared(Member),
+}
+
+impl Work {
+    /// The call that may share its transaction.
+    pub(super) fn shared(&self) -> Option<&Member> {
+        match self {
+            Self::Alone(_) => None,
+            Self::Shared(member) => Some(member),
+        }
+    }
 }
 
 /// Why there is no answer to what a thread was to do.
@@ -100,6 +111,11 @@ impl Worker {
         locked(&self.work).as_ref().and_then(|sender| sender.send(work).ok()).ok_or(NoAnswer::Closed)
     }
 
+    /// Whether it takes more work.
+    pub(super) fn is_open(&self) -> bool {
+        locked(&self.work).is_some()
+    }
+
     /// Closes the connection once all work is done, and waits for that, whoever else closes it.
     pub(super) async fn close(&self) {
         drop(locked(&self.work).take());
@@ -176,8 +192,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn serve(connection: &Connection, waiting: &mpsc::Receiver<Work>) {
-    let mut next = None;
-    while let Some(work) = next.take().or_else(|| waiting.recv().ok()) {
+    let mut row = VecDeque::new();
+    while let Some(work) = row.pop_front().or_else(|| waiting.recv().ok()) {
         match work {
             // A transaction is rolled back on its way out; who waits learns that there is no answer.
             Work::Alone(work) => {
@@ -185,7 +201,7 @@ fn serve(connection: &Connection, waiting: &mpsc::Receiver<Work>) {
                     tell_of_panic();
                 }
             }
-            Work::Shared(first) => next = group::carry_out(connection, first, waiting),
+            Work::Shared(first) => group::carry_out(connection, first, &mut row, waiting),
         }
     }
 }

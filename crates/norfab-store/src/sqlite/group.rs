@@ -1,7 +1,9 @@
 //! Calls that wait for the thread that writes at the same time share one transaction, and so one log entry of each page and
 //! one wait for the disk. Each is still whole by itself: what one of them undoes is undone for it alone.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -15,6 +17,8 @@ use super::statement::Tx;
 
 /// The most calls of one transaction.
 const MOST: usize = 32;
+/// So many rows are changed by then that nobody else joins: others wait for the database, and each call for the last.
+const MOST_ROWS: u64 = 5_000;
 /// How long a call waits for the one that is known to follow it. To wake a thread takes a good part of that.
 const COMPANY: Duration = Duration::from_micros(200);
 
@@ -44,14 +48,16 @@ pub(super) enum Company {
 pub(super) enum Undone {
     #[error("what was done together could not be committed")]
     Commit(#[source] Arc<Failure>),
-    #[error("SQLite undid what was done together, as a part of it failed")]
-    Together,
+    #[error("SQLite undid what was done together, as a part of it failed: {0}")]
+    Together(Arc<str>),
 }
 
 /// The transaction that several calls share.
 pub(super) struct Group {
     durability: Durability,
     state: Cell<State>,
+    /// What failed last in it.
+    failure: RefCell<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +68,32 @@ enum State {
 
 impl Group {
     fn new(durability: Durability) -> Self {
-        Self { durability, state: Cell::new(State::NotBegun) }
+        Self { durability, state: Cell::new(State::NotBegun), failure: RefCell::new("nobody says why".into()) }
+    }
+
+    /// What is on the disk once the group is committed.
+    pub(super) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// Notes that a call has failed: should SQLite undo all, the others are told this.
+    pub(super) fn note(&self, failure: &dyn Error) {
+        let mut told = failure.to_string();
+        let mut source = failure.source();
+        while let Some(error) = source {
+            told = format!("{told}: {error}");
+            source = error.source();
+        }
+        *self.failure.borrow_mut() = told.into();
+    }
+
+    /// The next call, if it may join.
+    fn next(&self, row: &mut VecDeque<Work>) -> Option<Member> {
+        let joins = |work: &mut Work| work.shared().is_some_and(|call| self.serves(call.durability));
+        match row.pop_front_if(joins)? {
+            Work::Shared(call) => Some(call),
+            Work::Alone(_) => None,
+        }
     }
 
     /// Whether what is committed here is as safe as a call needs it.
@@ -79,7 +110,7 @@ impl Group {
         if self.is_lost(connection) {
             // A part of none would be a transaction of its own.
             let aborted = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT_ROLLBACK);
-            return Err(rusqlite::Error::SqliteFailure(aborted, Some(Undone::Together.to_string())));
+            return Err(rusqlite::Error::SqliteFailure(aborted, Some(self.lost().to_string())));
         }
         Tx::within(connection)
     }
@@ -94,59 +125,57 @@ impl Group {
         self.has_begun() && connection.is_autocommit()
     }
 
+    fn lost(&self) -> Undone {
+        Undone::Together(Arc::clone(&self.failure.borrow()))
+    }
+
     fn end(&self, connection: &Connection) -> Result<(), Undone> {
         if !self.has_begun() {
             return Ok(());
         }
         if self.is_lost(connection) {
-            return Err(Undone::Together);
+            return Err(self.lost());
         }
         Tx::close(connection).map_err(|error| Undone::Commit(Arc::new(error.into())))
     }
 }
 
-/// Carries out a call, together with those that have come by its end. Returns what came behind them and is none of theirs.
-pub(super) fn carry_out(connection: &Connection, first: Member, waiting: &mpsc::Receiver<Work>) -> Option<Work> {
-    let mut next = waiting.try_recv().ok();
-    let second = match &next {
-        Some(Work::Shared(second)) => Some(second.durability),
-        _ => None,
-    };
-    if second.is_none() && (first.company == Company::AsItComes || next.is_some()) {
+/// Carries out a call, together with those that have come by its end.
+pub(super) fn carry_out(
+    connection: &Connection,
+    first: Member,
+    row: &mut VecDeque<Work>,
+    waiting: &mpsc::Receiver<Work>,
+) {
+    row.extend(waiting.try_iter());
+    if row.is_empty() && first.company == Company::Follows {
+        // Nothing is begun yet, so that nobody else is kept from the database by this.
+        row.extend(waiting.recv_timeout(COMPANY));
+    }
+    let beside = || row.iter().map_while(Work::shared).take(MOST - 1);
+    if beside().next().is_none() {
         if let Some(tell) = run(connection, None, first) {
             tell(Ok(()));
         }
-        return next;
+        return;
     }
-    let group = Group::new(second.filter(|second| *second == Durability::Full).unwrap_or(first.durability));
+    let is_full = first.durability == Durability::Full || beside().any(|member| member.durability == Durability::Full);
+    let group = Group::new(if is_full { Durability::Full } else { Durability::Normal });
+    let rows_before = connection.total_changes();
     let mut tells = Vec::new();
-    let mut follows = first.company;
     let mut member = Some(first);
     while let Some(call) = member.take() {
         tells.extend(run(connection, Some(&group), call));
-        let goes_on = tells.len() < MOST && !group.is_lost(connection);
-        next = next.or_else(|| following(waiting, follows));
-        follows = Company::AsItComes;
-        match next {
-            Some(Work::Shared(call)) if goes_on && group.serves(call.durability) => {
-                member = Some(call);
-                next = None;
-            }
-            other => next = other,
+        row.extend(waiting.try_iter());
+        let is_small = connection.total_changes().saturating_sub(rows_before) < MOST_ROWS;
+        if tells.len() < MOST && is_small && !group.is_lost(connection) {
+            member = group.next(row);
         }
     }
     let outcome = group.end(connection);
     // Who came last is the one whom something waits for: the others only hear that they were along.
     for tell in tells.into_iter().rev() {
         tell(outcome.clone());
-    }
-    next
-}
-
-fn following(waiting: &mpsc::Receiver<Work>, company: Company) -> Option<Work> {
-    match company {
-        Company::AsItComes => waiting.try_recv().ok(),
-        Company::Follows => waiting.recv_timeout(COMPANY).ok(),
     }
 }
 
@@ -183,6 +212,7 @@ mod tests {
         /// Leaves something that no commit accepts.
         Dangle,
     }
+
     async fn worker(path: &Path) -> Worker {
         let path = path.to_owned();
         let worker = Worker::start(move || Ok(Connection::open(path)?)).await.unwrap();
@@ -252,11 +282,13 @@ mod tests {
         check(&many, &["shared"; 40], &(1..=40).collect::<Vec<_>>()).await;
     }
 
-    /// What must be on the disk joins nothing that does not wait for it.
     #[tokio::test]
-    async fn what_must_last_begins_anew() {
+    async fn what_must_last_makes_all_of_it_last() {
         let calls = [(Insert(1), Normal), (Insert(2), Normal), (Insert(3), Full)];
-        check(&calls, &["shared", "shared", "alone"], &[1, 2, 3]).await;
+        check(&calls, &["shared"; 3], &[1, 2, 3]).await;
+        let group = Group::new(Normal);
+        assert!(group.serves(Normal) && !group.serves(Full), "what comes later joins nothing that does not last");
+        assert!(Group::new(Full).serves(Normal));
     }
 
     #[tokio::test]
@@ -270,14 +302,13 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_committed_is_told_to_all() {
-        let undone = "shared, but SQLite undid what was done together, as a part of it failed";
+        let undone = "shared, but SQLite undid what was done together, as a part of it failed: nobody says why";
         check(&[(Insert(1), Full), (EndAll, Full)], &[undone; 2], &[]).await;
         check(&[(Insert(1), Full), (EndAll, Full), (Insert(2), Full)], &[undone, undone, "alone"], &[2]).await;
         let failed = "shared, but what was done together could not be committed";
         check(&[(Insert(1), Full), (Dangle, Full)], &[failed; 2], &[]).await;
-        // Nothing is left of it for those that come later.
         let later = [(Insert(1), Normal), (Dangle, Normal), (Insert(2), Full), (Insert(3), Full)];
-        check(&later, &[failed, failed, "shared", "shared"], &[2, 3]).await;
+        check(&later, &[failed; 4], &[]).await;
     }
 
     /// One that is to be followed waits a moment for that, and goes its way alone if nothing comes.
@@ -287,10 +318,10 @@ mod tests {
         let worker = worker(&folder.path().join("some.db")).await;
         let (tell, told) = oneshot::channel();
         let work: Box<Part> = Box::new(move |connection, group| {
-            carry_out(Insert(1), Full, connection, group);
+            carry_out(Insert(1), Normal, connection, group);
             Box::new(move |kept| drop(tell.send(kept)))
         });
-        worker.hand_over(Work::Shared(Member { durability: Full, company: Company::Follows, work })).unwrap();
+        worker.hand_over(Work::Shared(Member { durability: Normal, company: Company::Follows, work })).unwrap();
         assert!(told.await.unwrap().is_ok());
         let (company, kept) = hand_over(&worker, (Insert(2), Full)).await.unwrap();
         assert_eq!((company, kept.is_ok()), ("alone", true));

@@ -271,7 +271,8 @@ fn switch_off(
     part: &[i64],
     error: &StoreError,
 ) -> Result<Vec<Quarantined>, StoreError> {
-    let tx = shared.write(DOING)?;
+    // Were it undone by a power cut, the next pass would find the same.
+    let tx = shared.write_along(DOING)?;
     let refusal = refusal(error).unwrap_or_default();
     let reason = one_line(&format!("the database refuses what becomes of it: {refusal}"));
     let rows = find::rows(&tx, part, DOING)?;
