@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use norfab_client::{
@@ -299,6 +300,47 @@ async fn a_reader_changes_nothing() {
     assert_eq!(reader.find_job(waiting.id()).await.expect("there").status, JobStatus::Scheduled);
     reader.shutdown().await;
     owner.shutdown().await;
+}
+
+/// Begins a call and goes away.
+async fn begin<T>(call: impl Future<Output = T>) {
+    let mut call = std::pin::pin!(call);
+    let ends = std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready()));
+    assert!(!ends.await, "it ends at once");
+}
+
+/// Nobody else would look for what was added until its time has passed.
+#[tokio::test]
+async fn what_is_begun_is_served_though_its_caller_has_gone() {
+    let bench = Bench::start().await;
+    let client = bench.client(Role::Owner).await;
+    let (id, earlier) = (JobId::generate(SystemClock.now()), client.run_job(echo()).await.expect("runs"));
+    assert!(matches!(earlier, Outcome::Completed { .. }));
+    begin(client.run_job(NewJob { id: Some(id.clone()), ..echo() })).await;
+    let mut handle = within(async {
+        loop {
+            match client.job(&id).await {
+                Err(ClientError::Store(StoreError::NoSuchJob(_))) => tokio::task::yield_now().await,
+                other => break other.expect("there"),
+            }
+        }
+    })
+    .await;
+    assert!(matches!(within(handle.outcome()).await.expect("ends"), Outcome::Completed { .. }));
+
+    let every = Interval::new(1).expect("an interval");
+    begin(client.create_job_schedule(NewSchedule::new("demo", "echo", every).name("left"))).await;
+    let page = within(async {
+        loop {
+            let page = client.list_jobs(&JobFilter::default()).await.expect("lists");
+            if page.jobs.iter().any(|job| job.schedule_id.is_some()) {
+                break page;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(page.await.jobs.len() > 2);
+    client.shutdown().await;
 }
 
 #[tokio::test]
