@@ -47,7 +47,7 @@ pub use open::{Access, CodecChoice, Durability, StoreOptions};
 
 use driver::{NoAnswer, Work};
 use encode::EncodeError;
-use group::{Company, Group, Member, Tell};
+use group::{Group, Member, Tell};
 use local_time::{LocalTime, LocalZone};
 use open::Connections;
 use statement::Tx;
@@ -154,7 +154,7 @@ impl Shared {
                 let _ = answer.send(done);
             })
         };
-        match self.post(durability, Company::AsItComes, work) {
+        match self.post(durability, work) {
             Ok(()) => answered.await.unwrap_or_else(|_| Err(storage(doing)(NoAnswer::Panicked).into())),
             Err(none) => Err(storage(doing)(none.into_source()).into()),
         }
@@ -164,13 +164,12 @@ impl Shared {
     fn post(
         self: &Arc<Self>,
         durability: Durability,
-        company: Company,
         work: impl FnOnce(&Session<'_>) -> Tell + Send + 'static,
     ) -> Result<(), NoAnswer> {
         let shared = Arc::clone(self);
         let work =
             move |connection: &Connection, group: Option<&Group>| work(&Session { shared: &shared, connection, group });
-        self.connections.kept.hand_over(Work::Shared(Member { durability, company, work: Box::new(work) }))
+        self.connections.kept.hand_over(Work::Shared(Member { durability, work: Box::new(work) }))
     }
 
     /// Has work done by a thread that only reads.
@@ -271,11 +270,11 @@ fn storage<E: Into<EncodeError>>(doing: &'static str) -> impl Fn(E) -> StoreErro
 
 impl Store for SqliteStore {
     async fn job_add(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        add::job_add(&self.shared, now, job, self.shared.durability, Company::AsItComes).await
+        add::job_add(&self.shared, now, job, self.shared.durability).await
     }
 
     async fn job_add_to_run(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        add::job_add(&self.shared, now, job, Durability::Normal, Company::Follows).await
+        add::job_add(&self.shared, now, job, Durability::Normal).await
     }
 
     async fn job_find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {

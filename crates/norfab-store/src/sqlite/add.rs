@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::driver::NoAnswer;
 use super::encode::NewJobs;
 use super::event::event_add_in_tx;
-use super::group::{Company, Group, Undone};
+use super::group::{Group, Undone};
 use super::{Access, Durability, Session, Shared, storage};
 use crate::sqlite::statement::scalar;
 use crate::transition;
@@ -97,7 +97,6 @@ pub(super) async fn job_add(
     now: Timestamp,
     job: &ValidJob,
     durability: Durability,
-    company: Company,
 ) -> Result<Job, StoreError> {
     if shared.access == Access::ReadOnly {
         return Err(StoreError::ReadOnly(DOING));
@@ -105,15 +104,15 @@ pub(super) async fn job_add(
     let (answer, answered) = oneshot::channel();
     if shared.adds.join(ToAdd { now, job: job.clone(), durability, answer }) == Turn::None {
         // Where it is closed, who waits is told.
-        let _ = ask_for_turn(shared, durability, company);
+        let _ = ask_for_turn(shared, durability);
     }
     answered.await.unwrap_or_else(|_| Err(storage(DOING)(NoAnswer::Panicked)))
 }
 
 /// Has the queue written by the next turn of the writer. A caller that goes away does not take the others' jobs with it.
-fn ask_for_turn(shared: &Arc<Shared>, durability: Durability, company: Company) -> Result<(), NoAnswer> {
+fn ask_for_turn(shared: &Arc<Shared>, durability: Durability) -> Result<(), NoAnswer> {
     let promise = Promise(Some(Arc::clone(shared)));
-    shared.post(durability, company, move |session| {
+    shared.post(durability, move |session| {
         let shared = promise.kept();
         let lasting = session.group.map_or(Durability::Full, Group::durability);
         let mut written = Vec::new();
@@ -125,7 +124,7 @@ fn ask_for_turn(shared: &Arc<Shared>, durability: Durability, company: Company) 
             let (Some(shared), Some(durability)) = (&shared, rest) else { break };
             // Others come in between; once it is closing there are none, and no other turn.
             if is_last {
-                let _ = ask_for_turn(shared, durability, Company::AsItComes);
+                let _ = ask_for_turn(shared, durability);
                 break;
             }
         }

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -19,14 +18,11 @@ use super::statement::Tx;
 const MOST: usize = 32;
 /// So many rows are changed by then that nobody else joins: others wait for the database, and each call for the last.
 const MOST_ROWS: u64 = 5_000;
-/// How long a call waits for the one that is known to follow it. To wake a thread takes a good part of that.
-const COMPANY: Duration = Duration::from_micros(200);
 
 /// A call that may share its transaction.
 pub(super) struct Member {
     /// What it needs of the disk.
     pub(super) durability: Durability,
-    pub(super) company: Company,
     pub(super) work: Box<Part>,
 }
 
@@ -35,13 +31,6 @@ type Part = dyn FnOnce(&Connection, Option<&Group>) -> Tell + Send;
 
 /// Tells who waits for a call what came of it, once it is known whether the transaction stays.
 pub(super) type Tell = Box<dyn FnOnce(Result<(), Undone>) + Send>;
-
-/// Whether another call is known to follow at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Company {
-    AsItComes,
-    Follows,
-}
 
 /// Why what a call did is undone although it went well.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -148,10 +137,6 @@ pub(super) fn carry_out(
     waiting: &mpsc::Receiver<Work>,
 ) {
     row.extend(waiting.try_iter());
-    if row.is_empty() && first.company == Company::Follows {
-        // Nothing is begun yet, so that nobody else is kept from the database by this.
-        row.extend(waiting.recv_timeout(COMPANY));
-    }
     let beside = || row.iter().map_while(Work::shared).take(MOST - 1);
     if beside().next().is_none() {
         if let Some(tell) = run(connection, None, first) {
@@ -245,7 +230,7 @@ mod tests {
             carry_out(does, durability, connection, group);
             Box::new(move |kept| drop(tell.send((company, kept))))
         });
-        worker.hand_over(Work::Shared(Member { durability, company: Company::AsItComes, work })).unwrap();
+        worker.hand_over(Work::Shared(Member { durability, work })).unwrap();
         told
     }
 
@@ -309,21 +294,5 @@ mod tests {
         check(&[(Insert(1), Full), (Dangle, Full)], &[failed; 2], &[]).await;
         let later = [(Insert(1), Normal), (Dangle, Normal), (Insert(2), Full), (Insert(3), Full)];
         check(&later, &[failed; 4], &[]).await;
-    }
-
-    /// One that is to be followed waits a moment for that, and goes its way alone if nothing comes.
-    #[tokio::test]
-    async fn who_is_followed_waits_a_moment() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = worker(&folder.path().join("some.db")).await;
-        let (tell, told) = oneshot::channel();
-        let work: Box<Part> = Box::new(move |connection, group| {
-            carry_out(Insert(1), Normal, connection, group);
-            Box::new(move |kept| drop(tell.send(kept)))
-        });
-        worker.hand_over(Work::Shared(Member { durability: Normal, company: Company::Follows, work })).unwrap();
-        assert!(told.await.unwrap().is_ok());
-        let (company, kept) = hand_over(&worker, (Insert(2), Full)).await.unwrap();
-        assert_eq!((company, kept.is_ok()), ("alone", true));
     }
 }
