@@ -52,7 +52,9 @@ impl Kind {
 /// When this machine has no room for a thread or a temporary file.
 #[must_use]
 pub fn play(kind: Kind, script: &Script, keep: Keep) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    // The runtime's time stands still: what happens must not hang on how fast this machine is.
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
     match kind {
         Kind::Memory => runtime.block_on(world::run(shelf::InMemory(MemoryStore::new()), script, keep)),
         Kind::Sqlite => {
