@@ -195,19 +195,19 @@ fn serve(connection: &Connection, waiting: &mpsc::Receiver<Work>) {
     let mut row = VecDeque::new();
     while let Some(work) = row.pop_front().or_else(|| waiting.recv().ok()) {
         match work {
-            // A transaction is rolled back on its way out; who waits learns that there is no answer.
-            Work::Alone(work) => {
-                if catch_unwind(AssertUnwindSafe(|| work(connection))).is_err() {
-                    tell_of_panic();
-                }
-            }
+            Work::Alone(work) => drop(caught(|| work(connection))),
             Work::Shared(first) => group::carry_out(connection, first, &mut row, waiting),
         }
     }
 }
 
-pub(super) fn tell_of_panic() {
-    tracing::error!("Work on the database ended in a panic; it is undone");
+/// Does work. None after a panic: its transaction is undone on the way out, and who waits learns that there is no answer.
+pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    if done.is_err() {
+        tracing::error!("Work on the database ended in a panic; it is undone");
+    }
+    done.ok()
 }
 
 #[cfg(test)]

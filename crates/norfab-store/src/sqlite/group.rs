@@ -4,13 +4,12 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 
 use rusqlite::Connection;
 
 use super::Durability;
-use super::driver::Work;
+use super::driver::{Work, caught};
 use super::error::Failure;
 use super::statement::Tx;
 
@@ -139,7 +138,7 @@ pub(super) fn carry_out(
     row.extend(waiting.try_iter());
     let beside = || row.iter().map_while(Work::shared).take(MOST - 1);
     if beside().next().is_none() {
-        if let Some(tell) = run(connection, None, first) {
+        if let Some(tell) = caught(|| (first.work)(connection, None)) {
             tell(Ok(()));
         }
         return;
@@ -150,7 +149,7 @@ pub(super) fn carry_out(
     let mut tells = Vec::new();
     let mut member = Some(first);
     while let Some(call) = member.take() {
-        tells.extend(run(connection, Some(&group), call));
+        tells.extend(caught(|| (call.work)(connection, Some(&group))));
         row.extend(waiting.try_iter());
         let is_small = connection.total_changes().saturating_sub(rows_before) < MOST_ROWS;
         if tells.len() < MOST && is_small && !group.is_lost(connection) {
@@ -162,15 +161,6 @@ pub(super) fn carry_out(
     for tell in tells.into_iter().rev() {
         tell(outcome.clone());
     }
-}
-
-/// None after a panic: its part is undone, and who waits learns that there is no answer.
-fn run(connection: &Connection, group: Option<&Group>, call: Member) -> Option<Tell> {
-    let done = catch_unwind(AssertUnwindSafe(|| (call.work)(connection, group)));
-    if done.is_err() {
-        super::driver::tell_of_panic();
-    }
-    done.ok()
 }
 
 #[cfg(test)]
