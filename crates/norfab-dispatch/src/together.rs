@@ -36,9 +36,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         if let Some(made) = made {
             self.materialized(now, made);
         }
-        let released = released.transpose().map(|released| released.map(|released| self.tell_released(released)));
-        let claimed = claimed.map(|claimed| claimed.map(|claimed| self.tell_unsent(claimed)));
-        // The one that failed by itself says more than those that were undone with it.
+        let released = match released {
+            Some(outcome) => outcome.map(|released| self.tell_released(released)),
+            None => Ok(()),
+        };
+        let claimed = claimed.map(|claimed| self.tell_unsent(claimed.unwrap_or_default()));
         claimed.and(released).and(sent)
     }
 
