@@ -11,6 +11,7 @@ use norfab_store::{Access, Codec, CodecChoice, Durability, MemoryStore, SqliteSt
 
 use crate::client::Parts;
 use crate::guest::Guest;
+use crate::home::Home;
 use crate::inventory::{BrokerAddress, Security, read_forbidden_tasks, read_inventory};
 use crate::owner::{HolderKind, LockError, OwnerLock};
 use crate::{Client, ClientError, InventoryError, SystemClock};
@@ -176,8 +177,13 @@ impl ClientBuilder {
         let guest = (self.role == Role::Guest).then(|| Arc::new(Guest::new(path, self.connect_timeout)));
         let name = self.name.clone();
         let connect = Arc::new(move |name: &str| address.connect(name));
+        let home = match self.role {
+            Role::Owner | Role::Guest => Home::start(store.working_here()).map_err(ClientError::Thread)?,
+            Role::Beside | Role::ReadOnly => Home::of_caller(Arc::new(store.clone())),
+        };
         let parts = Parts {
             store: Arc::new(store),
+            home,
             clock: SystemClock,
             limits: self.limits,
             name: name.clone(),
@@ -185,7 +191,13 @@ impl ClientBuilder {
         };
         let client = Client::assemble(parts, guest);
         match lock {
-            Some(lock) => client.dispatch(connect(&name)?, self.dispatch, Some(lock)),
+            Some(lock) => {
+                let broker = {
+                    let _home = client.shared().home.enter();
+                    connect(&name)?
+                };
+                client.dispatch(broker, self.dispatch, Some(lock));
+            }
             None => client.look_on(&self.dispatch),
         }
         Ok(client)
@@ -198,8 +210,10 @@ impl ClientBuilder {
     /// As [`Client::mmi`].
     pub async fn ask_broker(self, task: &str, kwargs: Json, timeout: Duration) -> Result<Json, ClientError> {
         let address = Address::of(&self)?;
+        let store = Arc::new(MemoryStore::new());
         let parts = Parts {
-            store: Arc::new(MemoryStore::new()),
+            home: Home::of_caller(Arc::clone(&store)),
+            store,
             clock: SystemClock,
             limits: self.limits,
             name: self.name,

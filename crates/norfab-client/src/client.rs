@@ -17,10 +17,10 @@ use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use self::add::Acknowledged;
 pub(crate) use self::add::to_the_end;
 use crate::aside::{self, Question};
 use crate::guest::Guest;
+use crate::home::Home;
 use crate::owner::OwnerLock;
 use crate::watch::Watchers;
 use crate::{ClientBuilder, ClientError, JobHandle, Outcome, SystemClock};
@@ -51,6 +51,7 @@ pub(crate) struct Shared<S, C> {
     pub(crate) store: Arc<S>,
     pub(crate) clock: C,
     pub(crate) watchers: Watchers,
+    pub(crate) home: Home<S>,
     control: Mutex<Option<Control>>,
 }
 
@@ -60,6 +61,7 @@ pub(crate) type Connect<B> = Arc<dyn Fn(&str) -> Result<B, ClientError> + Send +
 /// What a client is made of.
 pub(crate) struct Parts<S, B, C> {
     pub(crate) store: Arc<S>,
+    pub(crate) home: Home<S>,
     pub(crate) clock: C,
     pub(crate) limits: Limits,
     /// The client's name; the broker knows it by this.
@@ -105,7 +107,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     #[must_use]
     pub fn from_ports(ports: Ports<S, B, C>, config: Config, limits: Limits) -> Self {
         let Ports { store, broker, clock } = ports;
-        let parts = Parts { store, clock, limits, name: String::new(), connect: None };
+        let home = Home::of_caller(Arc::clone(&store));
+        let parts = Parts { store, home, clock, limits, name: String::new(), connect: None };
         let client = Self::assemble(parts, None);
         client.dispatch(broker, config, None);
         client
@@ -113,8 +116,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
 
     /// A client without anything that runs behind it yet.
     pub(crate) fn assemble(parts: Parts<S, B, C>, guest: Option<Arc<Guest>>) -> Self {
-        let Parts { store, clock, limits, name, connect } = parts;
-        let shared = Shared { store, clock, watchers: Watchers::default(), control: Mutex::new(None) };
+        let Parts { store, home, clock, limits, name, connect } = parts;
+        let shared = Shared { store, home, clock, watchers: Watchers::default(), control: Mutex::new(None) };
         let core = Core {
             shared: Arc::new(shared),
             limits,
@@ -131,7 +134,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// Starts the dispatcher of an owner. The lock is freed when it has ended.
     pub(crate) fn dispatch(&self, broker: B, config: Config, lock: Option<OwnerLock>) {
         let shared = Arc::clone(&self.core.shared);
-        let ports = Ports { store: Arc::clone(&shared.store), broker, clock: shared.clock.clone() };
+        let ports = Ports { store: Arc::clone(&shared.home.store), broker, clock: shared.clock.clone() };
         // What may not be asked for may not be made of a schedule either.
         let config = Config { limits: self.core.limits.clone(), ..config };
         let (dispatcher, control, notices) = Dispatcher::new(ports, config);
@@ -164,7 +167,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.core.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(tokio::spawn(task));
+        self.core.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(self.core.shared.home.spawn(task));
     }
 
     /// Adds a job that starts now, and waits for its outcome.
@@ -174,12 +177,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// minute past the deadline, when the link is lost while the job is under way and its result cannot be asked for (it
     /// is, later: see [`job`](Self::job)). A job that fails is no error but an [`Outcome`].
     pub async fn run_job(&self, job: NewJob) -> Result<Outcome, ClientError> {
-        let mut handle = self.add(immediate(job)?, Acknowledged::AtItsEnd).await?;
-        let watch = JobHandle::new(handle.id().clone(), Arc::clone(&self.core.shared));
-        tokio::select! {
-            outcome = handle.outcome() => outcome,
-            reason = watch.overdue() => Err(ClientError::Unreachable { reason: reason? }),
-        }
+        self.add_and_wait(immediate(job)?).await
     }
 
     /// Adds a job that starts now. It is in the database when this returns.
@@ -188,7 +186,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
     /// [`ClientError::Invalid`], also when the job has a time (that is [`schedule_job`](Self::schedule_job)'s), and
     /// [`ClientError::Store`].
     pub async fn submit_job(&self, job: NewJob) -> Result<JobHandle<S, C>, ClientError> {
-        self.add(immediate(job)?, Acknowledged::WhenAdded).await
+        self.add(immediate(job)?).await
     }
 
     /// Adds a job that starts at its time. It is in the database when this returns, and survives restarts from then on.
@@ -199,7 +197,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         if job.start == Start::Now {
             return Err(ClientError::NoTime);
         }
-        self.add(job, Acknowledged::WhenAdded).await
+        self.add(job).await
     }
 
     /// Withdraws a job that waits for its time.

@@ -57,6 +57,9 @@ pub enum ClientError {
         #[source]
         source: std::io::Error,
     },
+    /// The system starts no thread for the dispatcher.
+    #[error("the system starts no thread for the dispatcher; look at its limits of threads and open files")]
+    Thread(#[source] std::io::Error),
     /// Another process dispatches for this database.
     #[error(
         "another process {}dispatches for this database (it holds {}); stop it, or use another client name",

@@ -104,16 +104,20 @@ impl Guest {
         stop: &mut watch::Receiver<bool>,
         lock: OwnerLock,
     ) {
-        let broker = match connect() {
+        let connected = {
+            let _home = shared.home.enter();
+            connect()
+        };
+        let broker = match connected {
             Ok(broker) => broker,
             Err(error) => return self.give_up(shared, &error.to_string()).await,
         };
-        let ports = Ports { store: Arc::clone(&shared.store), broker, clock: shared.clock.clone() };
+        let ports = Ports { store: Arc::clone(&shared.home.store), broker, clock: shared.clock.clone() };
         let (dispatcher, control, notices) =
             Dispatcher::new(ports, Config { scope: Scope::Jobs(Vec::new()), ..config });
         shared.set_control(Some(control.clone()));
-        let running = tokio::spawn(dispatcher.run());
-        let spreading = tokio::spawn({
+        let running = shared.home.spawn(dispatcher.run());
+        let spreading = shared.home.spawn({
             let shared = Arc::clone(shared);
             async move { shared.spread(notices).await }
         });

@@ -89,6 +89,11 @@ impl<S: Store, C: Clock> JobHandle<S, C> {
         Self { id, shared, seen, looked: false, last_event: 0, last_status: None, waiting: VecDeque::new() }
     }
 
+    /// Another handle to the same job.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.id.clone(), Arc::clone(&self.shared))
+    }
+
     /// The job was added after the watching began: it need not be read to know how it is.
     pub(crate) fn added(&mut self, job: &Job) {
         self.shared.watchers.job_added(job);

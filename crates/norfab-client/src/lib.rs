@@ -19,6 +19,7 @@ mod database;
 mod error;
 mod guest;
 mod handle;
+mod home;
 mod inventory;
 mod owner;
 mod result;

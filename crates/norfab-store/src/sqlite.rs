@@ -7,6 +7,7 @@ mod adopt;
 mod answer;
 mod apply;
 mod codec;
+mod desk;
 mod driver;
 mod encode;
 mod error;
@@ -45,7 +46,7 @@ pub use info::DatabaseInfo;
 pub use migrate::{Migrated, MigrationInfo};
 pub use open::{Access, CodecChoice, Durability, StoreOptions};
 
-use driver::{NoAnswer, Work};
+use driver::{Hands, NoAnswer, Work};
 use encode::EncodeError;
 use group::{Group, Member, Tell};
 use local_time::{LocalTime, LocalZone};
@@ -61,6 +62,7 @@ use crate::transition::{Stored, must_last};
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     shared: Arc<Shared>,
+    hands: Hands,
 }
 
 /// What all handles share.
@@ -90,7 +92,7 @@ impl SqliteStore {
         let (zone, adds) = (LocalZone::default(), add::Queue::default());
         let (access, durability) = (options.access, options.durability);
         let shared = Shared { path, access, durability, codec, payloads, connections, zone, adds };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self { shared: Arc::new(shared), hands: Hands::Thread })
     }
 
     /// Brings a database that is there to the schema of this release, and says what was done. Nothing is done to one
@@ -113,27 +115,19 @@ impl SqliteStore {
     pub fn codec(&self) -> Codec {
         self.shared.codec
     }
-}
 
-impl Shared {
-    /// Has work done by the thread that writes, by itself.
-    async fn on_writer<T, E>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Session<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-    {
-        let shared = Arc::clone(self);
-        let work = move |connection: &Connection| work(&Session { shared: &shared, connection, group: None });
-        let done = self.connections.kept.run(work).await;
-        done.unwrap_or_else(|none| Err(no_answer(none).into()))
+    /// Another handle on the same connections. What it writes is carried out by the thread that awaits it, unless another
+    /// thread is writing just then or another program holds the database; that saves both ways between two threads. The
+    /// thread waits for the disk meanwhile: it should have nothing else to do, so have a runtime of its own
+    /// (`current_thread`).
+    #[must_use]
+    pub fn working_here(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), hands: Hands::Caller }
     }
 
-    /// Has work done by the thread that writes, in one transaction with what waits beside it.
+    /// Has work done by one who writes, in one transaction with what waits beside it.
     async fn with_others<T, E>(
-        self: &Arc<Self>,
+        &self,
         doing: &'static str,
         durability: Durability,
         work: impl FnOnce(&Session<'_>) -> Result<T, E> + Send + 'static,
@@ -154,13 +148,31 @@ impl Shared {
                 let _ = answer.send(done);
             })
         };
-        match self.post(durability, work) {
-            Ok(()) => answered.await.unwrap_or_else(|_| Err(storage(doing)(NoAnswer::Panicked).into())),
-            Err(none) => Err(storage(doing)(none.into_source()).into()),
-        }
+        let answered = match self.shared.post(durability, work) {
+            Ok(()) => self.shared.connections.kept.answer(self.hands, answered).await,
+            Err(none) => Err(none),
+        };
+        answered.unwrap_or_else(|none| Err(storage(doing)(none.into_source()).into()))
+    }
+}
+
+impl Shared {
+    /// Has work done by the thread that writes, by itself.
+    async fn on_writer<T, E>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Session<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let shared = Arc::clone(self);
+        let work = move |connection: &Connection| work(&Session { shared: &shared, connection, group: None });
+        let done = self.connections.kept.run(work).await;
+        done.unwrap_or_else(|none| Err(no_answer(none).into()))
     }
 
-    /// Has work done by the thread that writes, in one transaction with what waits beside it, and does not wait for it.
+    /// Puts work behind all that waits, to be done in one transaction with what waits beside it.
     fn post(
         self: &Arc<Self>,
         durability: Durability,
@@ -169,7 +181,7 @@ impl Shared {
         let shared = Arc::clone(self);
         let work =
             move |connection: &Connection, group: Option<&Group>| work(&Session { shared: &shared, connection, group });
-        self.connections.kept.hand_over(Work::Shared(Member { durability, work: Box::new(work) }))
+        self.connections.kept.put(Work::Shared(Member { durability, work: Box::new(work) }))
     }
 
     /// Has work done by a thread that only reads.
@@ -270,11 +282,11 @@ fn storage<E: Into<EncodeError>>(doing: &'static str) -> impl Fn(E) -> StoreErro
 
 impl Store for SqliteStore {
     async fn job_add(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        add::job_add(&self.shared, now, job, self.shared.durability).await
+        add::job_add(&self.shared, now, job, self.shared.durability, self.hands).await
     }
 
     async fn job_add_to_run(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        add::job_add(&self.shared, now, job, Durability::Normal).await
+        add::job_add(&self.shared, now, job, Durability::Normal, self.hands).await
     }
 
     async fn job_find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
@@ -304,11 +316,10 @@ impl Store for SqliteStore {
 
     async fn job_release_due(&self, now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError> {
         let scope = scope.clone();
-        self.shared
-            .with_others("release delayed jobs", Durability::Normal, move |session| {
-                pass::job_release_due(session, now, &scope, link)
-            })
-            .await
+        self.with_others("release delayed jobs", Durability::Normal, move |session| {
+            pass::job_release_due(session, now, &scope, link)
+        })
+        .await
     }
 
     async fn job_expire_due(&self, now: Timestamp, scope: &Scope, overdue: Overdue) -> Result<Vec<Job>, StoreError> {
@@ -322,7 +333,7 @@ impl Store for SqliteStore {
         let work = move |session: &Session<'_>| {
             pass::job_claim(session, Claim { now, scope: &scope, limit, live: live.as_ref(), policy })
         };
-        self.shared.with_others("claim jobs", self.shared.durability, work).await
+        self.with_others("claim jobs", self.shared.durability, work).await
     }
 
     async fn job_send_again(
@@ -332,11 +343,10 @@ impl Store for SqliteStore {
         live: Option<&LiveWorkers>,
     ) -> Result<SentAgain, StoreError> {
         let live = live.cloned();
-        self.shared
-            .with_others("send jobs again", self.shared.durability, move |session| {
-                pass::job_send_again(session, now, jobs, live.as_ref())
-            })
-            .await
+        self.with_others("send jobs again", self.shared.durability, move |session| {
+            pass::job_send_again(session, now, jobs, live.as_ref())
+        })
+        .await
     }
 
     async fn job_take_polls(
@@ -347,11 +357,10 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<Poll>, StoreError> {
         let scope = scope.clone();
-        self.shared
-            .with_others("choose jobs to ask for", Durability::Normal, move |session| {
-                pass::job_take_polls(session, now, &scope, before, limit)
-            })
-            .await
+        self.with_others("choose jobs to ask for", Durability::Normal, move |session| {
+            pass::job_take_polls(session, now, &scope, before, limit)
+        })
+        .await
     }
 
     async fn job_apply(
@@ -362,7 +371,7 @@ impl Store for SqliteStore {
     ) -> Result<AppliedReplies, StoreError> {
         let durability = if replies.iter().any(must_last) { self.shared.durability } else { Durability::Normal };
         let work = move |session: &Session<'_>| apply::job_apply(session, now, policy, durability, replies);
-        self.shared.with_others("apply replies", durability, work).await
+        self.with_others("apply replies", durability, work).await
     }
 
     async fn job_realign(&self, now: Timestamp) -> Result<u64, StoreError> {

@@ -3,40 +3,19 @@
 use std::sync::Arc;
 
 use norfab_model::{Broker, Clock, Job, NewJob, ScheduleStore, Store, StoreError, Timestamp, ValidJob};
+use tokio::sync::oneshot;
 
 use super::{Client, Shared};
 use crate::guest::Guest;
-use crate::{ClientError, JobHandle};
-
-/// When the caller is told that a job is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Acknowledged {
-    WhenAdded,
-    AtItsEnd,
-}
+use crate::{ClientError, JobHandle, Outcome};
 
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
-    pub(super) async fn add(&self, job: NewJob, acknowledged: Acknowledged) -> Result<JobHandle<S, C>, ClientError> {
-        let now = self.core.shared.clock.now();
-        let job: ValidJob = self.core.limits.check_job(now, job)?;
-        // Watched before it is there, so that not even its first change is overlooked.
-        let shared = &self.core.shared;
-        let mut handle = JobHandle::new(job.id().clone(), Arc::clone(shared));
-        let job = match acknowledged {
-            Acknowledged::WhenAdded => self.add_and_tell(now, job).await?,
-            Acknowledged::AtItsEnd => {
-                let job = self.add_to_run(now, &job).await?;
-                tell_of(shared, self.core.guest.as_deref(), &job);
-                job
-            }
-        };
-        handle.added(&job);
-        Ok(handle)
-    }
-
     /// Adds a job. A caller that goes away takes nothing back, and what was added is told of all the same: nobody else would
     /// look for it before its time has passed.
-    async fn add_and_tell(&self, now: Timestamp, job: ValidJob) -> Result<Job, ClientError> {
+    pub(super) async fn add(&self, job: NewJob) -> Result<JobHandle<S, C>, ClientError> {
+        let (now, job) = self.checked(job)?;
+        // Watched before it is there, so that not even its first change is overlooked.
+        let mut handle = JobHandle::new(job.id().clone(), Arc::clone(&self.core.shared));
         let (shared, guest) = (Arc::clone(&self.core.shared), self.core.guest.clone());
         let adding = to_the_end(async move {
             let added = shared.store.job_add(now, &job).await;
@@ -45,24 +24,33 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
             }
             added
         });
-        Ok(adding.await??)
+        handle.added(&adding.await??);
+        Ok(handle)
     }
 
-    /// Adds a job that is to run at once. The dispatcher hears of it while it is being added, so that its claim waits in the
-    /// store behind that. Where it comes too early, or nothing was added, it finds nothing; once the job is there, it hears
-    /// of it as of any other.
-    async fn add_to_run(&self, now: Timestamp, job: &ValidJob) -> Result<Job, StoreError> {
-        let shared = &self.core.shared;
-        let announce = async {
-            if let Some(control) = shared.control().filter(|_| self.core.guest.is_none()) {
-                control.added(job.row(now));
-            }
-        };
-        let mut left = LeftBehind { shared, guest: self.core.guest.as_ref(), now, job: Some(job) };
-        // The first is begun first.
-        let added = tokio::join!(biased; shared.store.job_add_to_run(now, job), announce).0;
-        left.job = None;
-        added
+    /// Adds a job that is to run at once, and waits for its outcome. All of it is done where the dispatcher runs: the caller
+    /// is told once. One that goes away takes nothing back, only then nobody waits.
+    pub(super) async fn add_and_wait(&self, job: NewJob) -> Result<Outcome, ClientError> {
+        let (now, job) = self.checked(job)?;
+        let (mut tell, told) = oneshot::channel();
+        let (shared, guest) = (Arc::clone(&self.core.shared), self.core.guest.clone());
+        self.core.shared.home.spawn(async move {
+            let outcome = match add_to_run(&shared, guest.as_deref(), now, &job).await {
+                Ok(handle) => tokio::select! {
+                    outcome = outcome_in_time(handle) => outcome,
+                    () = tell.closed() => return,
+                },
+                Err(error) => Err(error.into()),
+            };
+            // Who went away needs no answer.
+            let _ = tell.send(outcome);
+        });
+        told.await.map_err(|_| ClientError::Closed)?
+    }
+
+    fn checked(&self, job: NewJob) -> Result<(Timestamp, ValidJob), ClientError> {
+        let now = self.core.shared.clock.now();
+        Ok((now, self.core.limits.check_job(now, job)?))
     }
 
     /// Changes a job, and tells the dispatcher of this process and the watchers of it, whether or not the caller is still
@@ -91,27 +79,34 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
     tokio::spawn(change).await.map_err(|_| ClientError::Closed)
 }
 
-/// A job that is to run, and whose caller went away while it was being added: the store adds it all the same, and nobody
-/// would look for it before its time has passed.
-struct LeftBehind<'a, S: Store, C: Clock> {
-    shared: &'a Arc<Shared<S, C>>,
-    guest: Option<&'a Arc<Guest>>,
+/// Adds a job that is to run at once. The dispatcher hears of it while it is being added, so that its claim waits in the
+/// store behind that. Where it comes too early, or nothing was added, it finds nothing; once the job is there, it hears of it
+/// as of any other.
+async fn add_to_run<S: Store, C: Clock>(
+    shared: &Arc<Shared<S, C>>,
+    guest: Option<&Guest>,
     now: Timestamp,
-    job: Option<&'a ValidJob>,
+    job: &ValidJob,
+) -> Result<JobHandle<S, C>, StoreError> {
+    let mut handle = JobHandle::new(job.id().clone(), Arc::clone(shared));
+    let announce = async {
+        if let Some(control) = shared.control().filter(|_| guest.is_none()) {
+            control.added(job.row(now));
+        }
+    };
+    // The first is begun first.
+    let added = tokio::join!(biased; shared.home.store.job_add_to_run(now, job), announce).0?;
+    tell_of(shared, guest, &added);
+    handle.added(&added);
+    Ok(handle)
 }
 
-impl<S: Store, C: Clock> Drop for LeftBehind<'_, S, C> {
-    fn drop(&mut self) {
-        let (Some(job), Ok(runtime)) = (self.job, tokio::runtime::Handle::try_current()) else { return };
-        let (shared, guest, now, job) = (Arc::clone(self.shared), self.guest.cloned(), self.now, job.clone());
-        runtime.spawn(async move {
-            // Behind the first call, by which it is there, or is not to be.
-            let again = shared.store.job_add_to_run(now, &job).await;
-            if matches!(again, Ok(_) | Err(StoreError::JobExists(_))) {
-                tell_of(&shared, guest.as_deref(), &job.row(now));
-                shared.wake();
-            }
-        });
+/// Waits for the outcome of a job, though not for ever when its result cannot be asked for.
+async fn outcome_in_time<S: Store, C: Clock>(mut handle: JobHandle<S, C>) -> Result<Outcome, ClientError> {
+    let watch = handle.another();
+    tokio::select! {
+        outcome = handle.outcome() => outcome,
+        reason = watch.overdue() => Err(ClientError::Unreachable { reason: reason? }),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use norfab_model::{Job, JobEvent, StoreError, Timestamp, ValidJob};
 use tokio::sync::oneshot;
 
-use super::driver::NoAnswer;
+use super::driver::{Hands, NoAnswer};
 use super::encode::NewJobs;
 use super::event::event_add_in_tx;
 use super::group::{Group, Undone};
@@ -88,8 +88,7 @@ fn batch_size(waiting: &VecDeque<ToAdd>, lasting: Durability) -> usize {
 }
 
 fn most_durable<'a>(waiting: impl IntoIterator<Item = &'a ToAdd>) -> Durability {
-    let full = waiting.into_iter().any(|one| one.durability == Durability::Full);
-    if full { Durability::Full } else { Durability::Normal }
+    waiting.into_iter().fold(Durability::Normal, |most, one| most.or(one.durability))
 }
 
 pub(super) async fn job_add(
@@ -97,6 +96,7 @@ pub(super) async fn job_add(
     now: Timestamp,
     job: &ValidJob,
     durability: Durability,
+    hands: Hands,
 ) -> Result<Job, StoreError> {
     if shared.access == Access::ReadOnly {
         return Err(StoreError::ReadOnly(DOING));
@@ -106,7 +106,8 @@ pub(super) async fn job_add(
         // Where it is closed, who waits is told.
         let _ = ask_for_turn(shared, durability);
     }
-    answered.await.unwrap_or_else(|_| Err(storage(DOING)(NoAnswer::Panicked)))
+    let answered = shared.connections.kept.answer(hands, answered).await;
+    answered.unwrap_or_else(|none| Err(storage(DOING)(none)))
 }
 
 /// Has the queue written by the next turn of the writer. A caller that goes away does not take the others' jobs with it.

@@ -1,15 +1,18 @@
-//! The threads that have the connections. What a transaction does is handed to the thread as one piece of work and comes back
-//! as one answer: a job that passes through five transactions of six statements changes threads ten times, not sixty.
+//! The threads that have the connections. What a transaction does is handed over as one piece of work and comes back as one
+//! answer: a job that passes through five transactions of six statements changes threads ten times, not sixty, and not at all
+//! where the caller carries it out itself.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rusqlite::Connection;
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-use super::group::{self, Member, Undone};
+use super::desk::Desk;
+use super::group::{Member, Undone};
 use super::whereabouts::Astray;
 
 /// What a thread is to do with its connection.
@@ -65,35 +68,47 @@ pub(super) enum NotStarted {
     Ended,
 }
 
+/// Whose hands do what a call asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hands {
+    /// Those of the thread of the connection.
+    Thread,
+    /// The caller's own, where the connection is free.
+    Caller,
+}
+
 /// A connection and the thread that it belongs to.
 #[derive(Debug)]
 pub(super) struct Worker {
-    work: Mutex<Option<mpsc::Sender<Work>>>,
+    desk: Arc<Desk>,
     /// Its sender goes with the thread.
     ended: watch::Receiver<()>,
 }
 
 impl Worker {
-    /// Starts a thread that opens a connection.
+    /// Starts a thread that opens a connection. `wait` is how long another program that holds the database is waited for.
     pub(super) async fn start(
+        wait: Duration,
         open: impl FnOnce() -> Result<Connection, NotStarted> + Send + 'static,
     ) -> Result<Self, NotStarted> {
-        let (work, waiting) = mpsc::channel::<Work>();
+        let desk = Arc::new(Desk::new(wait));
         let (tell_opened, opened) = oneshot::channel();
         let (tell_ended, ended) = watch::channel(());
+        let served = Arc::clone(&desk);
         std::thread::Builder::new().name("norfab-store".to_owned()).spawn(move || {
             match open() {
                 Ok(connection) => {
                     // Who opens may have gone away meanwhile; then nobody has work.
                     let _ = tell_opened.send(Ok(()));
-                    serve(&connection, &waiting);
+                    served.serve(connection);
                 }
                 Err(error) => drop(tell_opened.send(Err(error))),
             }
             drop(tell_ended);
         })?;
+        let worker = Self { desk, ended };
         opened.await.map_err(|_| NotStarted::Ended)??;
-        Ok(Self { work: Mutex::new(Some(work)), ended })
+        Ok(worker)
     }
 
     /// Has work done after all that was handed over before; whoever goes away while it waits does not stop it.
@@ -102,25 +117,63 @@ impl Worker {
         work: impl FnOnce(&Connection) -> T + Send + 'static,
     ) -> Result<T, NoAnswer> {
         let (answer, answered) = oneshot::channel();
-        self.hand_over(Work::Alone(Box::new(move |connection| drop(answer.send(work(connection))))))?;
-        answered.await.map_err(|_| NoAnswer::Panicked)
+        self.put(Work::Alone(Box::new(move |connection| drop(answer.send(work(connection))))))?;
+        self.answer(Hands::Thread, answered).await
     }
 
-    /// Has work done of which nobody awaits the end, after all that was handed over before.
-    pub(super) fn hand_over(&self, work: Work) -> Result<(), NoAnswer> {
-        locked(&self.work).as_ref().and_then(|sender| sender.send(work).ok()).ok_or(NoAnswer::Closed)
+    /// Puts work behind all that was handed over before. Whoever does so waits for an [answer](Self::answer).
+    pub(super) fn put(&self, work: Work) -> Result<(), NoAnswer> {
+        self.desk.put(work)
+    }
+
+    /// Waits for what comes of work that was handed over.
+    pub(super) async fn answer<T>(&self, hands: Hands, mut answered: oneshot::Receiver<T>) -> Result<T, NoAnswer> {
+        let caller = Caller(&self.desk);
+        if hands == Hands::Caller {
+            // Those that are about to ask for something come along.
+            tokio::task::yield_now().await;
+            let mut told = None;
+            self.desk.lend_a_hand(|| {
+                told = match answered.try_recv() {
+                    Ok(answer) => Some(Ok(answer)),
+                    Err(TryRecvError::Closed) => Some(Err(NoAnswer::Panicked)),
+                    Err(TryRecvError::Empty) => None,
+                };
+                told.is_some()
+            });
+            if let Some(told) = told {
+                return told;
+            }
+        }
+        drop(caller);
+        answered.await.map_err(|_| NoAnswer::Panicked)
     }
 
     /// Whether it takes more work.
     pub(super) fn is_open(&self) -> bool {
-        locked(&self.work).is_some()
+        self.desk.is_open()
     }
 
     /// Closes the connection once all work is done, and waits for that, whoever else closes it.
     pub(super) async fn close(&self) {
-        drop(locked(&self.work).take());
+        self.desk.close();
         // It ends by having no sender any more.
         while self.ended.clone().changed().await.is_ok() {}
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.desk.close();
+    }
+}
+
+/// One that waits for work to be done. Should it go away before it has lent a hand, the thread comes to the work.
+struct Caller<'a>(&'a Desk);
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.0.call();
     }
 }
 
@@ -130,6 +183,8 @@ type OpenReader = dyn Fn() -> Result<Connection, NotStarted> + Send + Sync;
 /// Connections that only read, each with its thread, opened as they are needed.
 pub(super) struct Readers {
     open: Arc<OpenReader>,
+    /// How long another program that holds the database is waited for.
+    wait: Duration,
     idle: Arc<Mutex<Vec<Arc<Worker>>>>,
     /// A place is held until the work is done, also by a caller that has gone away.
     places: Arc<Semaphore>,
@@ -144,8 +199,13 @@ impl fmt::Debug for Readers {
 
 impl Readers {
     /// So many at the most.
-    pub(super) fn new(most: u32, open: impl Fn() -> Result<Connection, NotStarted> + Send + Sync + 'static) -> Self {
-        Self { open: Arc::new(open), idle: Arc::default(), places: Arc::new(Semaphore::new(most as usize)), most }
+    pub(super) fn new(
+        most: u32,
+        wait: Duration,
+        open: impl Fn() -> Result<Connection, NotStarted> + Send + Sync + 'static,
+    ) -> Self {
+        let places = Arc::new(Semaphore::new(most as usize));
+        Self { open: Arc::new(open), wait, idle: Arc::default(), places, most }
     }
 
     /// Has work done by one of them.
@@ -172,7 +232,7 @@ impl Readers {
             return Ok(worker);
         }
         let open = Arc::clone(&self.open);
-        Worker::start(move || open()).await.map(Arc::new)
+        Worker::start(self.wait, move || open()).await.map(Arc::new)
     }
 
     /// Closes them once their work is done, and waits for that, whoever else closes them.
@@ -191,16 +251,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn serve(connection: &Connection, waiting: &mpsc::Receiver<Work>) {
-    let mut row = VecDeque::new();
-    while let Some(work) = row.pop_front().or_else(|| waiting.recv().ok()) {
-        match work {
-            Work::Alone(work) => drop(caught(|| work(connection))),
-            Work::Shared(first) => group::carry_out(connection, first, &mut row, waiting),
-        }
-    }
-}
-
 /// Does work. None after a panic: its transaction is undone on the way out, and who waits learns that there is no answer.
 pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -214,9 +264,12 @@ pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
 mod tests {
     use std::future::poll_fn;
     use std::pin::Pin;
+    use std::sync::mpsc;
     use std::task::Poll;
 
     use super::*;
+
+    const WAIT: Duration = Duration::from_secs(5);
 
     fn open(path: &std::path::Path) -> Result<Connection, NotStarted> {
         Ok(Connection::open(path)?)
@@ -224,7 +277,7 @@ mod tests {
 
     async fn writer(folder: &tempfile::TempDir) -> Worker {
         let path = folder.path().join("some.db");
-        let worker = Worker::start(move || open(&path)).await.unwrap();
+        let worker = Worker::start(WAIT, move || open(&path)).await.unwrap();
         let make = "PRAGMA journal_mode = WAL; CREATE TABLE one (number)";
         worker.run(move |connection| connection.execute_batch(make)).await.unwrap().unwrap();
         worker
@@ -232,7 +285,7 @@ mod tests {
 
     fn readers(folder: &tempfile::TempDir, most: u32) -> Readers {
         let path = folder.path().join("some.db");
-        Readers::new(most, move || open(&path))
+        Readers::new(most, WAIT, move || open(&path))
     }
 
     /// Whether it does not end at once.
@@ -300,7 +353,8 @@ mod tests {
         let (worker, readers) = (writer(&folder).await, readers(&folder, 2));
         readers.run(rows).await.unwrap();
         let (go_on, told) = mpsc::channel::<()>();
-        worker.hand_over(Work::Alone(Box::new(move |_| told.recv().unwrap()))).unwrap();
+        worker.put(Work::Alone(Box::new(move |_| told.recv().unwrap()))).unwrap();
+        worker.desk.call();
         let all = async { tokio::join!(worker.close(), worker.close(), readers.close(), readers.close()) };
         tokio::pin!(all);
         assert!(waits(all.as_mut()).await);

@@ -2,14 +2,14 @@
 //! one wait for the disk. Each is still whole by itself: what one of them undoes is undone for it alone.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::error::Error;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use super::Durability;
-use super::driver::{Work, caught};
+use super::desk::Desk;
+use super::driver::caught;
 use super::error::Failure;
 use super::statement::Tx;
 
@@ -51,6 +51,8 @@ pub(super) struct Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     NotBegun,
+    /// It is open, and no call has begun.
+    Open,
     Begun,
 }
 
@@ -75,15 +77,6 @@ impl Group {
         *self.failure.borrow_mut() = told.into();
     }
 
-    /// The next call, if it may join.
-    fn next(&self, row: &mut VecDeque<Work>) -> Option<Member> {
-        let joins = |work: &mut Work| work.shared().is_some_and(|call| self.serves(call.durability));
-        match row.pop_front_if(joins)? {
-            Work::Shared(call) => Some(call),
-            Work::Alone(_) => None,
-        }
-    }
-
     /// Whether what is committed here is as safe as a call needs it.
     fn serves(&self, durability: Durability) -> bool {
         self.durability == Durability::Full || durability == Durability::Normal
@@ -91,16 +84,26 @@ impl Group {
 
     /// Begins the part of one call.
     pub(super) fn begin<'a>(&self, connection: &'a Connection) -> rusqlite::Result<Tx<'a>> {
-        if !self.has_begun() {
+        if self.state.get() == State::NotBegun {
             Tx::open(connection, self.durability)?;
-            self.state.set(State::Begun);
         }
+        self.state.set(State::Begun);
         if self.is_lost(connection) {
             // A part of none would be a transaction of its own.
             let aborted = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT_ROLLBACK);
             return Err(rusqlite::Error::SqliteFailure(aborted, Some(self.lost().to_string())));
         }
         Tx::within(connection)
+    }
+
+    /// Opens the transaction before any call begins. Whether that is kept waiting: another program holds the database. What
+    /// else goes wrong, the first call finds too.
+    fn is_kept_waiting(&self, connection: &Connection) -> bool {
+        let opened = Tx::open(connection, self.durability);
+        if opened.is_ok() {
+            self.state.set(State::Open);
+        }
+        opened.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
     }
 
     /// Whether a call has begun already.
@@ -110,7 +113,7 @@ impl Group {
 
     /// Whether SQLite has undone everything, as it does when the disk is full.
     fn is_lost(&self, connection: &Connection) -> bool {
-        self.has_begun() && connection.is_autocommit()
+        self.state.get() != State::NotBegun && connection.is_autocommit()
     }
 
     fn lost(&self) -> Undone {
@@ -118,7 +121,7 @@ impl Group {
     }
 
     fn end(&self, connection: &Connection) -> Result<(), Undone> {
-        if !self.has_begun() {
+        if self.state.get() == State::NotBegun {
             return Ok(());
         }
         if self.is_lost(connection) {
@@ -128,32 +131,34 @@ impl Group {
     }
 }
 
-/// Carries out a call, together with those that have come by its end.
-pub(super) fn carry_out(
-    connection: &Connection,
-    first: Member,
-    row: &mut VecDeque<Work>,
-    waiting: &mpsc::Receiver<Work>,
-) {
-    row.extend(waiting.try_iter());
-    let beside = || row.iter().map_while(Work::shared).take(MOST - 1);
-    if beside().next().is_none() {
+/// Whether a program that holds the database is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    Waits,
+    None,
+}
+
+/// Carries out a call, together with those that have come by its end. Returns it where it would have to wait.
+pub(super) fn carry_out(connection: &Connection, first: Member, desk: &Desk, patience: Patience) -> Option<Member> {
+    let company = desk.company(MOST - 1);
+    if company.is_none() && patience == Patience::Waits {
         if let Some(tell) = caught(|| (first.work)(connection, None)) {
             tell(Ok(()));
         }
-        return;
+        return None;
     }
-    let is_full = first.durability == Durability::Full || beside().any(|member| member.durability == Durability::Full);
-    let group = Group::new(if is_full { Durability::Full } else { Durability::Normal });
+    let group = Group::new(company.map_or(first.durability, |company| company.or(first.durability)));
+    if patience == Patience::None && group.is_kept_waiting(connection) {
+        return Some(first);
+    }
     let rows_before = connection.total_changes();
     let mut tells = Vec::new();
     let mut member = Some(first);
     while let Some(call) = member.take() {
         tells.extend(caught(|| (call.work)(connection, Some(&group))));
-        row.extend(waiting.try_iter());
         let is_small = connection.total_changes().saturating_sub(rows_before) < MOST_ROWS;
         if tells.len() < MOST && is_small && !group.is_lost(connection) {
-            member = group.next(row);
+            member = desk.join(|call| group.serves(call.durability));
         }
     }
     let outcome = group.end(connection);
@@ -161,15 +166,19 @@ pub(super) fn carry_out(
     for tell in tells.into_iter().rev() {
         tell(outcome.clone());
     }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::mpsc;
+    use std::thread::{self, ThreadId};
+    use std::time::Duration;
 
     use tokio::sync::oneshot;
 
-    use super::super::driver::Worker;
+    use super::super::driver::{Hands, Work, Worker};
     use super::Durability::{Full, Normal};
     use super::*;
 
@@ -188,13 +197,28 @@ mod tests {
         Dangle,
     }
 
-    async fn worker(path: &Path) -> Worker {
+    async fn worker(path: &Path) -> Arc<Worker> {
         let path = path.to_owned();
-        let worker = Worker::start(move || Ok(Connection::open(path)?)).await.unwrap();
+        let worker = Worker::start(Duration::from_secs(5), move || Ok(Connection::open(path)?)).await.unwrap();
         let make = "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON; CREATE TABLE one (number PRIMARY KEY);
                     CREATE TABLE two (number REFERENCES one (number) DEFERRABLE INITIALLY DEFERRED)";
         worker.run(move |connection| connection.execute_batch(make)).await.unwrap().unwrap();
-        worker
+        Arc::new(worker)
+    }
+
+    /// Keeps the thread of the connection busy until it is told to go on.
+    async fn hold(worker: &Arc<Worker>) -> mpsc::Sender<()> {
+        let ((go_on, wait), (begin, begun)) = (mpsc::channel(), oneshot::channel());
+        let worker = Arc::clone(worker);
+        tokio::spawn(async move {
+            let held = worker.run(move |_| {
+                begin.send(()).unwrap();
+                wait.recv().unwrap();
+            });
+            held.await.unwrap();
+        });
+        begun.await.unwrap();
+        go_on
     }
 
     fn carry_out(does: Does, durability: Durability, connection: &Connection, group: Option<&Group>) {
@@ -220,7 +244,7 @@ mod tests {
             carry_out(does, durability, connection, group);
             Box::new(move |kept| drop(tell.send((company, kept))))
         });
-        worker.hand_over(Work::Shared(Member { durability, work })).unwrap();
+        worker.put(Work::Shared(Member { durability, work })).unwrap();
         told
     }
 
@@ -229,8 +253,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("some.db");
         let worker = worker(&path).await;
-        let (go_on, wait) = mpsc::channel::<()>();
-        worker.hand_over(Work::Alone(Box::new(move |_| wait.recv().unwrap()))).unwrap();
+        let go_on = hold(&worker).await;
         let waiting: Vec<_> = calls.iter().map(|call| hand_over(&worker, *call)).collect();
         go_on.send(()).unwrap();
         let mut said = Vec::new();
@@ -284,5 +307,74 @@ mod tests {
         check(&[(Insert(1), Full), (Dangle, Full)], &[failed; 2], &[]).await;
         let later = [(Insert(1), Normal), (Dangle, Normal), (Insert(2), Full), (Insert(3), Full)];
         check(&later, &[failed; 4], &[]).await;
+    }
+
+    /// By which thread a call is carried out whose caller lends a hand.
+    async fn ask(worker: &Worker, number: i64) -> ThreadId {
+        let (tell, told) = oneshot::channel();
+        let work: Box<Part> = Box::new(move |connection, group| {
+            carry_out(Insert(number), Full, connection, group);
+            Box::new(move |kept| drop(tell.send(kept.map(|()| thread::current().id()))))
+        });
+        worker.put(Work::Shared(Member { durability: Full, work })).unwrap();
+        worker.answer(Hands::Caller, told).await.unwrap().unwrap()
+    }
+
+    async fn rows(worker: &Worker) -> i64 {
+        worker
+            .run(|connection| connection.query_one("SELECT count(*) FROM one", (), |row| row.get(0)))
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_lends_a_hand_waits_for_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder.path().join("some.db")).await;
+        let here = thread::current().id();
+        assert_eq!(ask(&worker, 1).await, here);
+        let commits =
+            |connection: &Connection| connection.query_one("PRAGMA data_version", (), |row| row.get::<_, i64>(0));
+        let other = Connection::open(folder.path().join("some.db")).unwrap();
+        let before = commits(&other).unwrap();
+        assert_eq!(tokio::join!(ask(&worker, 2), ask(&worker, 3)), (here, here));
+        assert_eq!(commits(&other).unwrap(), before + 1, "they share a transaction");
+        assert_eq!(rows(&worker).await, 3);
+    }
+
+    /// The thread of the connection is at work, or another program holds the database: then nobody but that thread waits.
+    #[tokio::test]
+    async fn what_cannot_be_done_at_once_is_left_to_the_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder.path().join("some.db")).await;
+        let here = thread::current().id();
+        let go_on = hold(&worker).await;
+        let (by, ()) = tokio::join!(ask(&worker, 1), async { go_on.send(()).unwrap() });
+        assert_ne!(by, here);
+        let other = Connection::open(folder.path().join("some.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let free = async {
+            // The other one has tried by then.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            other.execute_batch("COMMIT").unwrap();
+        };
+        let (by, ()) = tokio::join!(ask(&worker, 2), free);
+        assert_ne!(by, here);
+        assert_eq!(rows(&worker).await, 2);
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_before_it_lends_a_hand_leaves_the_work_to_the_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder.path().join("some.db")).await;
+        {
+            let asking = ask(&worker, 1);
+            tokio::pin!(asking);
+            let begun = std::future::poll_fn(|context| std::task::Poll::Ready(asking.as_mut().poll(context))).await;
+            assert!(begun.is_pending());
+        }
+        assert_eq!(rows(&worker).await, 1);
     }
 }

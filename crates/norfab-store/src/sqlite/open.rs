@@ -73,6 +73,13 @@ pub enum Durability {
     Normal,
 }
 
+impl Durability {
+    /// What is enough for both.
+    pub(super) fn or(self, other: Self) -> Self {
+        if self == Self::Full { self } else { other }
+    }
+}
+
 /// The connections of a store.
 #[derive(Debug)]
 pub(super) struct Connections {
@@ -163,7 +170,7 @@ async fn connect(path: &Path, options: &StoreOptions) -> Result<Connections, Sto
     let kept = match options.access {
         Access::ReadOnly => {
             let first = reader.clone();
-            Worker::start(move || Ok(first()?)).await
+            Worker::start(wait, move || Ok(first()?)).await
         }
         Access::Write => {
             let failed = |source: sqlx::Error| StoreOpenError::of("open", path, source);
@@ -171,7 +178,7 @@ async fn connect(path: &Path, options: &StoreOptions) -> Result<Connections, Sto
             must_be_writable(&mut first).await.map_err(failed)?;
             migrate::write_ahead(&mut first).await.map_err(failed)?;
             let (file, durability) = (path.to_owned(), options.durability);
-            let kept = Worker::start(move || Ok(open_writer(&file, durability, wait)?)).await;
+            let kept = Worker::start(wait, move || Ok(open_writer(&file, durability, wait)?)).await;
             // Not before: whoever closes a file as the last one writes its log back and removes it.
             let _ = first.close().await;
             kept
@@ -181,7 +188,7 @@ async fn connect(path: &Path, options: &StoreOptions) -> Result<Connections, Sto
     let whereabouts = Arc::new(Whereabouts::of(path));
     let there = Arc::clone(&whereabouts);
     // Another file in its place is not opened.
-    let readers = Readers::new(READERS, move || {
+    let readers = Readers::new(READERS, wait, move || {
         there.check()?;
         Ok(reader()?)
     });

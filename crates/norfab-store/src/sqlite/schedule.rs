@@ -114,7 +114,7 @@ impl ScheduleStore for SqliteStore {
             let request = Materialize { now, limits: &limits, budget_left, batch, seen: &seen };
             Ok(materialize::schedule_materialize_due(session, request)?)
         };
-        self.shared.with_others("materialize schedules", Durability::Normal, work).await
+        self.with_others("materialize schedules", Durability::Normal, work).await
     }
 
     async fn schedule_realign(&self, now: Timestamp) -> Result<Vec<Realigned>, ScheduleError> {
