@@ -1,6 +1,7 @@
 //! The broker, the network and the workers as they behave on the real fabric, in true time: what is observed there stands
 //! in docs/nfp.md.
 
+mod ambush;
 mod registry;
 mod strain;
 mod worker;
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use norfab_model::{Connection, Context, Inbound, JobId, Json, Reply, ReplyKind, Request, Timestamp, Workers};
 
+use self::ambush::{Ambush, Turn};
 use self::registry::Registration;
 use self::strain::Strain;
 pub(crate) use self::worker::{Entry, Held, Worker};
@@ -47,6 +49,8 @@ enum Event {
     Registers { worker: usize, life: u32 },
     /// The broker has not heard of a worker for its holdtime.
     Purges { worker: usize, silence: u64 },
+    /// The broker dies or comes back by itself.
+    Broker { turn: Turn },
 }
 
 /// A way that keeps its order.
@@ -99,6 +103,7 @@ pub(crate) struct Execution {
 pub(crate) struct State {
     rng: Rng,
     strain: Strain,
+    ambush: Ambush,
     noise: Noise,
     numbers: Numbers,
     clock: SimClock,
@@ -141,6 +146,7 @@ impl Fabric {
         Self(Arc::new(Mutex::new(State {
             rng: Rng::new(seed ^ 0xfab),
             strain: Strain::new(seed),
+            ambush: Ambush::new(seed),
             noise,
             numbers,
             clock,
@@ -242,6 +248,8 @@ impl State {
             Event::Asks { worker, life, job } => self.task_asks(worker, life, &job),
             Event::Registers { worker, life } => self.registers(worker, life),
             Event::Purges { worker, silence } => self.purges(worker, silence),
+            Event::Broker { turn: Turn::Dies } => self.broker_dies(),
+            Event::Broker { turn: Turn::Starts } => self.broker_comes_back(),
         }
     }
 
@@ -405,6 +413,9 @@ impl State {
             Request::Post(post) => {
                 let message = |job| Held::Post { job, task: post.task.clone() };
                 self.route(&post.job, &post.service, &post.target, message);
+                if post.target == Workers::All {
+                    self.handed_to_all();
+                }
             }
             Request::Get(poll) => self.route(&poll.job, &poll.service, &poll.target, |job| Held::Get { job }),
             Request::Put { job, worker, answer, .. } => {
@@ -504,6 +515,7 @@ impl State {
     pub(crate) fn heal(&mut self) {
         self.noise = Noise::NONE;
         self.full = 0;
+        self.ambush.lift();
         self.mend();
         self.broker_starts();
         if self.socket.stolen {

@@ -172,10 +172,14 @@ fn a_worker_is_behind_with_storing_a_job_that_may_not_start_any_more() {
 /// Each broke a rule once, in a way that no shorter script shows, when workers were not held up yet.
 #[test]
 fn seeds_that_found_something() {
+    const STEPS: usize = 80;
+
     for seed in [545, 8335, 56_958, 59_270, 60_747, 78_394] {
-        let script = Kind::Memory.script(seed, 80);
+        let script = Kind::Memory.script(seed, STEPS);
         let noise = Noise { stalls: false, echoes: false, ..script.noise };
-        check_script(Kind::Memory, &script.only(&script.places(), noise));
+        // Nor were blows aimed.
+        let places: Vec<usize> = script.places().into_iter().filter(|place| *place < STEPS).collect();
+        check_script(Kind::Memory, &script.only(&places, noise));
         check_script(Kind::Memory, &script);
     }
 }

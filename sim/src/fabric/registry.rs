@@ -23,6 +23,7 @@ impl Registration {
 impl State {
     pub(crate) fn broker_dies(&mut self) {
         if self.broker_up {
+            self.note(|| "broker dies".into());
             self.broker_up = false;
             self.registered.clear();
             if !self.cut {
@@ -33,6 +34,7 @@ impl State {
 
     pub(crate) fn broker_starts(&mut self) {
         if !self.broker_up {
+            self.note(|| "broker starts".into());
             (self.broker_up, self.broker_since) = (true, self.now());
             self.connect_soon();
             for worker in 0..self.workers.len() {
@@ -58,6 +60,7 @@ impl State {
             known.silence = None;
             return;
         }
+        self.note(|| format!("broker knows {}", WORKERS[worker].0));
         self.registered.insert(worker, Registration::new(now));
         if now - self.broker_since >= self.numbers.gone * SECOND {
             self.workers[worker].given_up_at = Some(now);
