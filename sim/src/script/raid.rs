@@ -62,3 +62,41 @@ impl Dice {
         self.rng.between(0, steps as u64) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Script;
+    use super::*;
+
+    const STEPS: usize = 80;
+
+    fn shown(steps: &[(usize, Step)]) -> Vec<String> {
+        steps.iter().map(|step| format!("{step:?}")).collect()
+    }
+
+    /// How many of a thousand seeds have a step like this.
+    fn count(is_like: impl Fn(&Step) -> bool) -> usize {
+        let has_one = |seed: &u64| Script::of_seed(*seed, STEPS, true).steps.iter().any(|(_, step)| is_like(step));
+        (0..1000).filter(has_one).count()
+    }
+
+    #[test]
+    fn some_seeds_are_raided() {
+        let ambushes = count(|step| matches!(step, Step::Ambush(_)));
+        let crashes = count(|step| matches!(step, Step::Arm(0, Charge::CrashAtMaking(_))));
+        assert!((30..120).contains(&ambushes) && (20..80).contains(&crashes), "{ambushes} {crashes}");
+    }
+
+    #[test]
+    fn the_other_steps_of_a_seed_stay_as_they_are() {
+        let own: Vec<_> = (0..STEPS).map(|place| (place, Step::Pass(place as u64))).collect();
+        for seed in 0..200 {
+            let all = woven_into(own.clone(), seed, true);
+            let (before, raids): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|(place, _)| *place < STEPS);
+            assert_eq!(shown(&before), shown(&own), "seed {seed}");
+            let mut places: Vec<usize> = raids.iter().map(|(place, _)| *place).collect();
+            places.sort_unstable();
+            assert_eq!(places, (STEPS..all.len()).collect::<Vec<_>>(), "seed {seed}");
+        }
+    }
+}
