@@ -237,3 +237,22 @@ fn another_client_makes_a_schedule_while_the_first_look_fails() {
         ]);
     }
 }
+
+/// When each worker registers follows from the seed.
+#[test]
+fn a_worker_never_registers_with_the_second_of_three_brokers() {
+    let steps = [
+        Step::Ambush(1),
+        Step::Own(Op::Add(NewOp { timeout: 90, ..job(Task::Slow, Workers::All) })),
+        Step::Pass(11_936),
+        Step::WorkerPauses(0),
+        Step::Pass(22_871),
+        Step::BrokerDies,
+    ];
+    let numbers = Numbers { holdtime: 15_000, poll_batch: 5, reply_batch: 1, ..NUMBERS };
+    for seed in (0..50).chain([6591]) {
+        let steps = steps.iter().cloned().enumerate().collect();
+        let noise = Noise { slow: true, ..Noise::NONE };
+        check_script(Kind::Memory, &Script { seed, noise, numbers, steps });
+    }
+}
