@@ -256,3 +256,26 @@ fn a_worker_never_registers_with_the_second_of_three_brokers() {
         check_script(Kind::Memory, &Script { seed, noise, numbers, steps });
     }
 }
+
+/// A job is given to another worker, and that is reported as failed: the other is asked for it before it gets it.
+#[test]
+fn a_job_goes_elsewhere_and_that_is_reported_as_failed() {
+    let numbers = Numbers { holdtime: 1500, gone: 12, ..NUMBERS };
+    for calls in 0..40 {
+        for seed in 0..4 {
+            let steps = vec![
+                Step::Pass(5000),
+                Step::WorkerPauses(2),
+                Step::Pass(3000),
+                Step::WorkerPauses(1),
+                Step::Own(Op::Add(job(Task::Quick, Workers::Any))),
+                Step::Pass(21_000),
+                Step::WorkerResumes(2),
+                Step::Arm(calls, fails(Place::After, 1)),
+                Step::Pass(40_000),
+            ];
+            let script = Script { seed, noise: Noise::NONE, numbers, steps: steps.into_iter().enumerate().collect() };
+            check_script(Kind::Memory, &script);
+        }
+    }
+}
