@@ -269,8 +269,9 @@ fn a_job_goes_elsewhere_and_that_is_reported_as_failed() {
             Step::Pass(3000),
             Step::WorkerPauses(1),
             Step::Own(Op::Add(job(Task::Quick, Workers::Any))),
-            Step::Pass(29_500),
+            Step::Pass(27_500),
             Step::WorkerResumes(2),
+            Step::Pass(2000),
             Step::Arm(calls, fails(Place::After, 1)),
             Step::Pass(40_000),
         ];
