@@ -1,6 +1,8 @@
 //! The broker, the network and the workers as they behave on the real fabric, in true time: what is observed there stands
 //! in docs/nfp.md.
 
+mod ambush;
+mod patience;
 mod registry;
 mod strain;
 mod worker;
@@ -10,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use norfab_model::{Connection, Context, Inbound, JobId, Json, Reply, ReplyKind, Request, Timestamp, Workers};
 
+use self::ambush::{Ambush, Turn};
+use self::patience::Patience;
 use self::registry::Registration;
 use self::strain::Strain;
 pub(crate) use self::worker::{Entry, Held, Worker};
@@ -47,6 +51,8 @@ enum Event {
     Registers { worker: usize, life: u32 },
     /// The broker has not heard of a worker for its holdtime.
     Purges { worker: usize, silence: u64 },
+    /// The broker dies or comes back by itself.
+    Broker { turn: Turn },
 }
 
 /// A way that keeps its order.
@@ -99,6 +105,7 @@ pub(crate) struct Execution {
 pub(crate) struct State {
     rng: Rng,
     strain: Strain,
+    ambush: Ambush,
     noise: Noise,
     numbers: Numbers,
     clock: SimClock,
@@ -123,10 +130,7 @@ pub(crate) struct State {
     /// When the first of them did.
     first_post: BTreeMap<JobId, Micros>,
     pub(crate) executions: BTreeMap<JobId, Vec<Execution>>,
-    /// Since when the broker has refused everything about a job, as the client knows.
-    refused_since: BTreeMap<JobId, Micros>,
-    /// For how long that was when a POST of it was to leave, at the most.
-    patience: BTreeMap<JobId, Micros>,
+    patience: Patience,
     /// Messages that the client got or sent.
     pub(crate) messages: u64,
 }
@@ -141,6 +145,7 @@ impl Fabric {
         Self(Arc::new(Mutex::new(State {
             rng: Rng::new(seed ^ 0xfab),
             strain: Strain::new(seed),
+            ambush: Ambush::new(seed),
             noise,
             numbers,
             clock,
@@ -160,8 +165,7 @@ impl Fabric {
             posts: BTreeMap::new(),
             first_post: BTreeMap::new(),
             executions: BTreeMap::new(),
-            refused_since: BTreeMap::new(),
-            patience: BTreeMap::new(),
+            patience: Patience::default(),
             messages: 0,
         })))
     }
@@ -242,6 +246,8 @@ impl State {
             Event::Asks { worker, life, job } => self.task_asks(worker, life, &job),
             Event::Registers { worker, life } => self.registers(worker, life),
             Event::Purges { worker, silence } => self.purges(worker, silence),
+            Event::Broker { turn: Turn::Dies } => self.broker_dies(),
+            Event::Broker { turn: Turn::Starts } => self.broker_comes_back(),
         }
     }
 
@@ -300,10 +306,8 @@ impl State {
     /// Takes a request of the client; false when there is no room.
     pub(crate) fn take(&mut self, request: Request) -> bool {
         if let Request::Post(post) = &request {
-            let since = self.refused_since.get(&post.job).copied().unwrap_or(self.now());
-            let waited = self.now().saturating_sub(since);
-            let most = self.patience.entry(post.job.clone()).or_default();
-            *most = waited.max(*most);
+            let now = self.now();
+            self.patience.posts(&post.job, now);
             if self.full > 0 {
                 self.full -= 1;
                 return false;
@@ -356,23 +360,14 @@ impl State {
                     }
                 }
                 Inbound::Connection(_) => self.socket.told = false,
-                Inbound::Reply(reply) => self.notice_patience(reply),
+                Inbound::Reply(reply) => {
+                    let now = self.now();
+                    self.patience.hears(reply, now);
+                }
                 _ => {}
             }
         }
         batch
-    }
-
-    fn notice_patience(&mut self, reply: &Reply) {
-        match &reply.kind {
-            ReplyKind::Refused { .. } => {
-                let now = self.now();
-                self.refused_since.entry(reply.job.clone()).or_insert(now);
-            }
-            _ => {
-                self.refused_since.remove(&reply.job);
-            }
-        }
     }
 
     fn say(&mut self, inbound: Inbound) {
@@ -405,6 +400,9 @@ impl State {
             Request::Post(post) => {
                 let message = |job| Held::Post { job, task: post.task.clone() };
                 self.route(&post.job, &post.service, &post.target, message);
+                if post.target == Workers::All {
+                    self.handed_to_all();
+                }
             }
             Request::Get(poll) => self.route(&poll.job, &poll.service, &poll.target, |job| Held::Get { job }),
             Request::Put { job, worker, answer, .. } => {
@@ -504,6 +502,7 @@ impl State {
     pub(crate) fn heal(&mut self) {
         self.noise = Noise::NONE;
         self.full = 0;
+        self.ambush.lift();
         self.mend();
         self.broker_starts();
         if self.socket.stolen {
@@ -519,7 +518,7 @@ impl State {
     /// Whether a second worker may have a job: when it was to be sent there, the broker had refused all that was asked of the
     /// first for so long.
     pub(crate) fn was_gone(&self, job: &JobId, seconds: u64) -> bool {
-        self.patience.get(job).is_some_and(|waited| *waited >= seconds * SECOND)
+        self.patience.longest(job) >= seconds * SECOND
     }
 }
 

@@ -172,10 +172,14 @@ fn a_worker_is_behind_with_storing_a_job_that_may_not_start_any_more() {
 /// Each broke a rule once, in a way that no shorter script shows, when workers were not held up yet.
 #[test]
 fn seeds_that_found_something() {
+    const STEPS: usize = 80;
+
     for seed in [545, 8335, 56_958, 59_270, 60_747, 78_394] {
-        let script = Kind::Memory.script(seed, 80);
+        let script = Kind::Memory.script(seed, STEPS);
         let noise = Noise { stalls: false, echoes: false, ..script.noise };
-        check_script(Kind::Memory, &script.only(&script.places(), noise));
+        // Nor were blows aimed.
+        let places: Vec<usize> = script.places().into_iter().filter(|place| *place < STEPS).collect();
+        check_script(Kind::Memory, &script.only(&places, noise));
         check_script(Kind::Memory, &script);
     }
 }
@@ -231,5 +235,46 @@ fn another_client_makes_a_schedule_while_the_first_look_fails() {
             Step::Start,
             Step::Pass(1000),
         ]);
+    }
+}
+
+/// When each worker registers follows from the seed.
+#[test]
+fn a_worker_never_registers_with_the_second_of_three_brokers() {
+    let steps = [
+        Step::Ambush(1),
+        Step::Own(Op::Add(NewOp { timeout: 90, ..job(Task::Slow, Workers::All) })),
+        Step::Pass(11_936),
+        Step::WorkerPauses(0),
+        Step::Pass(22_871),
+        Step::BrokerDies,
+    ];
+    let numbers = Numbers { holdtime: 15_000, poll_batch: 5, reply_batch: 1, ..NUMBERS };
+    for seed in (0..50).chain([6591]) {
+        let steps = steps.iter().cloned().enumerate().collect();
+        let noise = Noise { slow: true, ..Noise::NONE };
+        check_script(Kind::Memory, &Script { seed, noise, numbers, steps });
+    }
+}
+
+/// A job is given to another worker, and that is reported as failed: the other is asked for it before it gets it.
+#[test]
+fn a_job_goes_elsewhere_and_that_is_reported_as_failed() {
+    let numbers = Numbers { holdtime: 1500, gone: 12, ..NUMBERS };
+    for calls in 0..8 {
+        let steps = vec![
+            Step::Pass(5000),
+            Step::WorkerPauses(0),
+            Step::WorkerPauses(2),
+            Step::Pass(3000),
+            Step::WorkerPauses(1),
+            Step::Own(Op::Add(job(Task::Quick, Workers::Any))),
+            Step::Pass(27_500),
+            Step::WorkerResumes(2),
+            Step::Pass(2000),
+            Step::Arm(calls, fails(Place::After, 1)),
+            Step::Pass(40_000),
+        ];
+        check_with(1, numbers, steps);
     }
 }

@@ -21,10 +21,20 @@ pub(crate) enum Place {
 pub(crate) enum Charge {
     /// The process dies.
     Crash(Place),
+    /// The process dies at the next call that makes the jobs of a schedule that is due.
+    CrashAtMaking(Place),
     /// The store fails, this often.
     Fail { place: Place, times: u32, what: &'static str },
     /// Somebody else changes the store first.
     Interlope(Op),
+}
+
+/// What a call of the store is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It makes the jobs of schedules, and one is due.
+    Making,
+    Else,
 }
 
 /// What becomes of a call.
@@ -95,7 +105,7 @@ impl Gate {
     }
 
     /// Counts a call of the store: who else changes it first, and what becomes of the call.
-    pub(crate) fn store_call(&self) -> (Vec<Op>, Fate) {
+    pub(crate) fn store_call(&self, doing: Doing) -> (Vec<Op>, Fate) {
         let mut state = self.state();
         let (mut ops, mut fate) = (Vec::new(), Fate::Pass);
         state.calls += 1;
@@ -104,13 +114,14 @@ impl Gate {
         }
         let mut armed = std::mem::take(&mut state.armed);
         armed.retain_mut(|(left, charge)| {
-            if *left > 0 {
-                *left -= 1;
+            let elsewhere = matches!(charge, Charge::CrashAtMaking(_)) && doing != Doing::Making;
+            if *left > 0 || elsewhere {
+                *left = left.saturating_sub(1);
                 return true;
             }
             match charge {
                 Charge::Interlope(op) => ops.push(op.clone()),
-                Charge::Crash(place) => fate = Fate::Crash(*place),
+                Charge::Crash(place) | Charge::CrashAtMaking(place) => fate = Fate::Crash(*place),
                 Charge::Fail { place, times, what } => {
                     fate = Fate::Fail(*place, what);
                     *times -= 1;

@@ -1,5 +1,7 @@
 //! What happens in a run: a list of steps that follows from a seed, and can be made shorter.
 
+mod raid;
+
 use std::fmt;
 
 use norfab_model::Workers;
@@ -91,6 +93,8 @@ pub(crate) enum Step {
     Stolen,
     /// The queue to the broker takes no more of this many jobs.
     Full(u32),
+    /// The broker dies at each of the next so many jobs for all workers that it hands over, and soon comes back.
+    Ambush(u32),
     /// The clock is set, by so many milliseconds.
     Clock(i64),
     Crash,
@@ -209,7 +213,7 @@ impl Script {
         };
         let mut dice = Dice { rng, crashes_inside, open: Vec::new() };
         let steps = (0..steps).map(|place| (place, dice.step())).collect();
-        Self { seed, noise: noise.with_strain(seed), numbers, steps }
+        Self { seed, noise: noise.with_strain(seed), numbers, steps: raid::woven_into(steps, seed, crashes_inside) }
     }
 
     /// The same script with only the steps at these places, in a network as rough as this.

@@ -13,7 +13,7 @@ use norfab_model::{
     Store, StoreError, StoredAnswer, SwitchedOff, Timestamp, ValidJob, ValidSchedule,
 };
 
-use crate::gate::{Fate, Gate, Place, storage};
+use crate::gate::{Doing, Fate, Gate, Place, storage};
 use crate::ledger::{Call, Ledger};
 use crate::script::Op;
 
@@ -39,9 +39,17 @@ impl<S> SimStore<S> {
     }
 
     async fn call<T, E: From<StoreError>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        self.call_for(Doing::Else, work).await
+    }
+
+    async fn call_for<T, E: From<StoreError>>(
+        &self,
+        doing: Doing,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         let Some((gate, interloper)) = &self.trouble else { return work.await };
         let _inside = gate.enter();
-        let (ops, fate) = gate.store_call();
+        let (ops, fate) = gate.store_call(doing);
         for op in ops {
             interloper(op).await;
         }
@@ -147,6 +155,9 @@ impl<S: Store + ScheduleStore> ScheduleStore for SimStore<S> {
     }
 
     async fn schedule_materialize_due(&self, request: Materialize<'_>) -> Result<Materialized, ScheduleError> {
-        self.call(self.ledger.materialize(&*self.inner, request)).await
+        let _inside = self.trouble.as_ref().map(|(gate, _)| gate.enter());
+        let is_due = self.inner.schedule_next_due().await?.is_some_and(|due| due <= request.now);
+        let doing = if is_due { Doing::Making } else { Doing::Else };
+        self.call_for(doing, self.ledger.materialize(&*self.inner, request)).await
     }
 }

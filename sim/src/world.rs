@@ -183,6 +183,7 @@ impl<H: Shelf> World<H> {
             Step::Mended => fabric.mend(),
             Step::Stolen => fabric.steal(),
             Step::Full(posts) => fabric.fill(*posts),
+            Step::Ambush(times) => fabric.lie_in_ambush(*times),
             _ => {}
         }
     }

@@ -23,6 +23,13 @@ impl Registration {
 impl State {
     pub(crate) fn broker_dies(&mut self) {
         if self.broker_up {
+            self.note(|| "broker dies".into());
+            let now = self.now();
+            for worker in 0..self.workers.len() {
+                if !self.registered.contains_key(&worker) && self.is_waited_for_no_more(now) {
+                    self.workers[worker].given_up_at = Some(now);
+                }
+            }
             self.broker_up = false;
             self.registered.clear();
             if !self.cut {
@@ -33,6 +40,7 @@ impl State {
 
     pub(crate) fn broker_starts(&mut self) {
         if !self.broker_up {
+            self.note(|| "broker starts".into());
             (self.broker_up, self.broker_since) = (true, self.now());
             self.connect_soon();
             for worker in 0..self.workers.len() {
@@ -58,10 +66,16 @@ impl State {
             known.silence = None;
             return;
         }
+        self.note(|| format!("broker knows {}", WORKERS[worker].0));
         self.registered.insert(worker, Registration::new(now));
-        if now - self.broker_since >= self.numbers.gone * SECOND {
+        if self.is_waited_for_no_more(now) {
             self.workers[worker].given_up_at = Some(now);
         }
+    }
+
+    /// Whether workers have had the time to register with this broker that they are waited for.
+    fn is_waited_for_no_more(&self, now: Micros) -> bool {
+        now - self.broker_since >= self.numbers.gone * SECOND
     }
 
     /// The broker hears no more of a worker.
@@ -84,7 +98,7 @@ impl State {
     }
 
     /// Whether the client may count without a worker that has a job: since the job was first sent, the broker dropped the
-    /// worker, or the worker took longer to register with a new one than it is waited for.
+    /// worker, or the worker took longer to register with a new one than it is waited for, or never did.
     pub(crate) fn was_given_up(&self, worker: usize, job: &JobId) -> bool {
         let first = self.first_post.get(job);
         first.zip(self.workers[worker].given_up_at).is_some_and(|(first, at)| *first <= at)
