@@ -140,6 +140,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         let (dispatcher, control, notices) = Dispatcher::new(ports, config);
         shared.set_control(Some(control.clone()));
         let clock = shared.clock.clone();
+        self.core.shared.home.watch_from_outside(dispatcher.watch(), self.core.stop.subscribe());
         self.spawn(async move {
             match lock {
                 Some(lock) => lock.guard(dispatcher.run(), &control, clock).await,

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, EnterGuard, Handle};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// Where the tasks of a client run, and the store that they use.
@@ -53,6 +53,23 @@ impl<S> Home<S> {
                     done
                 })
             }
+        }
+    }
+
+    /// Has the caller's runtime watch over what may keep the thread here waiting, until all stops.
+    pub(crate) fn watch_from_outside(
+        &self,
+        watching: impl Future<Output = ()> + Send + 'static,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        // Within one runtime there is no outside.
+        if self.thread.is_some() {
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = watching => {}
+                    _ = stop.wait_for(|stopped| *stopped) => {}
+                }
+            });
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::control::Command;
 use crate::event::{self, Event};
 use crate::gather::{LULL, Lull};
-use crate::hang;
+use crate::hang::{self, Passes};
 use crate::hold::{Gait, Hold};
 use crate::instants::Attempts;
 use crate::link::LinkMonitor;
@@ -46,6 +46,7 @@ pub struct Dispatcher<S, B, C> {
     commands: mpsc::UnboundedReceiver<Command>,
     notices: mpsc::UnboundedSender<Notice>,
     health: watch::Sender<Health>,
+    passes: Arc<Passes>,
     pub(crate) link: LinkMonitor,
     trouble: Trouble,
     /// Failures of the schedules alone: they must not stop the jobs.
@@ -156,6 +157,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             clock: ports.clock,
             commands,
             notices,
+            passes: Passes::new(health.clone()),
             health,
             link,
             trouble: Trouble::new(
@@ -197,14 +199,21 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         (dispatcher, Control { commands: command_sender, health: health_receiver }, notice_receiver)
     }
 
+    /// A watch that tells in the health, and in the log, when a pass does not end. The dispatcher does so itself while its
+    /// thread is free; where the store keeps that thread waiting, run this in another one. It tells between once and twice
+    /// [`Config::storage_patience`] after the beginning of the pass, and ends as long after the dispatcher.
+    pub fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
+        hang::watch(Arc::downgrade(&self.passes), self.config.storage_patience)
+    }
+
     /// Serves until it is told to shut down or every [`Control`] is gone.
     pub async fn run(mut self) {
         let (mut wake, mut lull) = (Timestamp::MIN, Lull::default());
         loop {
             let now = self.clock.moment();
             if lull.is_none() {
-                let (health, patience) = (self.health.clone(), self.config.storage_patience);
-                wake = hang::watched(self.look(now, wake), patience, &health).await;
+                let (passes, patience) = (Arc::clone(&self.passes), self.config.storage_patience);
+                wake = passes.watched(self.look(now, wake), patience).await;
             } else {
                 self.fetch_ready(now).await;
             }

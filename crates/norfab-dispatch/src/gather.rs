@@ -12,6 +12,10 @@ use crate::requests::Timing;
 const MUCH: usize = 32;
 /// How long what comes waits for more then, counted from when the last was stored.
 const GATHERING: Duration = Duration::from_millis(10);
+/// Where something is due so soon that storing what came might not be done by then, what came is stored after that instant.
+const NEAR: Duration = Duration::from_millis(2);
+/// How long what came waits at the longest, where one instant follows the other.
+const CROWDED: Duration = Duration::from_millis(30);
 /// How long it waits for the next message with less, by the runtime's time: it is a pause in what arrives, no instant. The
 /// result of a short job comes a fraction of a millisecond after the word that there is one.
 pub(crate) const LULL: Duration = Duration::from_millis(2);
@@ -33,7 +37,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Until when what came waits for more of its kind: a moment, while so much is under way that more is sure to come, or
     /// where nobody waits for it. It is stored together then, and nothing else has to be done before.
     pub(crate) fn gathers(&self, now: Moment) -> Option<Timestamp> {
-        let until = self.stored_at?.saturating_add(GATHERING);
+        let stored = self.stored_at?;
+        let is_near = |at: Timestamp| at > now.wall && at <= now.wall.saturating_add(NEAR);
+        let is_crowded = self.next_instant().is_some_and(is_near);
+        let until = stored.saturating_add(if is_crowded { CROWDED } else { GATHERING });
         let is_soon = now.up < until;
         let until = now.wall_at(until);
         let waits = !self.inbox.is_empty() && self.inbox.len() < self.config.reply_batch;
@@ -42,6 +49,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let nothing_else = self.again.is_empty() && !expires && !occurs;
         let is_calm = self.requests.len() >= MUCH || !self.inbox.iter().any(|reply| self.may_be_awaited(reply));
         (is_soon && waits && nothing_else && is_calm).then_some(until)
+    }
+
+    /// When a job is due next, as far as that is known.
+    fn next_instant(&self) -> Option<Timestamp> {
+        let release = self.due.as_ref().and_then(|due| due.release);
+        release.into_iter().chain(self.schedule_due.flatten()).min()
     }
 
     /// Whether somebody may be waiting for what a reply tells.
