@@ -196,6 +196,8 @@ fn open_writer(path: &Path, durability: Durability, wait: Duration) -> rusqlite:
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "cache_size", WRITER_CACHE)?;
+    // A statement that changes many rows keeps the pages as they were until it ends: not in a file.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }
 
