@@ -308,8 +308,9 @@ impl<'a> ScheduledJobs<'a> {
     ) -> Result<HashSet<JobId>, StoreError> {
         let Self { now, origin, missed, new } = self;
         let made = Made { now, origin, local, doing };
-        let mut added = made.add(connection, new, JobStatus::New)?;
-        added.extend(made.add(connection, missed, JobStatus::Missed)?);
+        // What a schedule has missed was due before what runs.
+        let mut added = made.add(connection, missed, JobStatus::Missed)?;
+        added.extend(made.add(connection, new, JobStatus::New)?);
         Ok(added)
     }
 }

@@ -96,6 +96,8 @@ struct Pass<'a> {
 
 /// What is decided about a part of the rows.
 struct Decided {
+    /// They go where they come from: two threads would wait for each other, were one to free what the other allocates.
+    rows: Vec<Row>,
     batch: Batch,
     jobs: Vec<PlannedRow>,
     unusable: Vec<Unusable>,
@@ -136,7 +138,8 @@ impl<'a> Pass<'a> {
             };
             let settling = match std::mem::replace(&mut decided, next) {
                 Some(decided) => {
-                    let Decided { batch, jobs, unusable } = answer(&decided)?;
+                    let Decided { rows, batch, jobs, unusable } = answer(&decided)?;
+                    drop(rows);
                     quarantined.extend(unusable);
                     let made = add_jobs(connection, self.request.now, &jobs, local)?;
                     Some(aside.run(move || settle(batch, jobs, &made)))
@@ -156,13 +159,13 @@ impl<'a> Pass<'a> {
     }
 
     fn decide(self, rows: Vec<Row>) -> Decided {
-        let (due, unusable) = read(rows);
+        let (due, unusable) = read(&rows);
         let used = self.budget_used.load(Ordering::Relaxed);
         let budget_left = self.request.budget_left.saturating_sub(used);
         let batch = Batch::decide(&Materialize { budget_left, ..*self.request }, due);
         self.budget_used.store(used.saturating_add(batch.budget_used()), Ordering::Relaxed);
         let jobs = batch.jobs();
-        Decided { batch, jobs, unusable }
+        Decided { rows, batch, jobs, unusable }
     }
 }
 
@@ -181,7 +184,7 @@ fn answer<T>(computed: &Receiver<T>) -> Result<T, StoreError> {
 }
 
 /// The schedules of these rows that are active, and the rows that are none.
-fn read(rows: Vec<Row>) -> (Vec<Due>, Vec<Unusable>) {
+fn read(rows: &[Row]) -> (Vec<Due>, Vec<Unusable>) {
     let (mut due, mut unusable) = (Vec::with_capacity(rows.len()), Vec::new());
     for row in rows {
         match row.moved() {
