@@ -96,7 +96,8 @@ impl<'a> Tx<'a> {
         let connection = self.connection;
         connection.pragma_update(None, "wal_autocheckpoint", LONG_LOG)?;
         let committed = self.commit();
-        connection.pragma_update(None, "wal_autocheckpoint", LOG)?;
+        // What is committed stays so, whether this succeeds or the log may be long from now on.
+        let _ = connection.pragma_update(None, "wal_autocheckpoint", LOG);
         committed
     }
 
