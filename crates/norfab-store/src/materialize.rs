@@ -19,18 +19,17 @@ pub(crate) struct Due {
     /// By the zone data of this process.
     pub(crate) schedule: Schedule,
     /// How many of its jobs have not ended.
-    pub(crate) unfinished: u64,
+    unfinished: u64,
 }
 
 impl Due {
-    /// The schedule of a row as it stands there, and as it is by the zone data of this process where that may be another;
-    /// without unfinished jobs.
-    pub(crate) fn new(number: i64, stored: Schedule, moved: Option<Schedule>) -> Self {
+    /// The schedule of a row as it stands there, and as it is by the zone data of this process where that may be another.
+    pub(crate) fn new(number: i64, stored: Schedule, moved: Option<Schedule>, unfinished: u64) -> Self {
         let (stored, schedule) = match moved {
             Some(moved) => (Some(stored), moved),
             None => (None, stored),
         };
-        Self { number, stored, schedule, unfinished: 0 }
+        Self { number, stored, schedule, unfinished }
     }
 }
 

@@ -166,6 +166,25 @@ async fn unreadable_rows_that_are_due_end() {
     assert!(rows.iter().all(|row| row[0] == "'FAILED'"));
 }
 
+/// The timeouts of other programs count as they are understood when a delayed job is released, beside one of ours.
+#[tokio::test]
+async fn a_release_understands_every_timeout() {
+    let database = Database::missing();
+    let store = database.open().await;
+    let written = [("ours", "30"), ("no", "NULL"), ("nothing", "0"), ("fraction", "1.5"), ("endless", "4294967296")];
+    for (name, timeout) in written {
+        add(&store, START, job(name).at(at(10))).await;
+        database.execute(&format!("UPDATE jobs SET timeout = {timeout} WHERE uuid = '{name}'")).await;
+    }
+    let released = store.job_release_due(at(10), &Scope::All, Link::Up).await.unwrap().released;
+    let deadlines: Vec<_> = released.iter().map(|job| job.deadline).collect();
+    assert_eq!(deadlines, [30, 600, 600, 2, i64::from(u32::MAX)].map(|seconds| Some(at(10 + seconds))));
+    for job in released {
+        let stored = store.job_find(&job.uuid).await.unwrap().unwrap();
+        assert_eq!((stored.status, stored.deadline, stored.released_at), (JobStatus::New, job.deadline, Some(at(10))));
+    }
+}
+
 /// What the Python client leaves out or writes otherwise is understood so.
 async fn reads(change: &str, check: impl FnOnce(norfab_model::Job) -> bool) {
     let database = Database::missing();

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::Coalesce;
 use crate::Timestamp;
 
-/// What became of the occurrences that were due when a schedule was last looked at. As JSON it stands in the column
+/// What became of the occurrences that were due when a schedule was last looked at. As a JSON array it stands in the column
 /// `last_outcome`. Each of them is in exactly one of the counts below `due`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastOutcome {
@@ -18,12 +19,16 @@ pub struct LastOutcome {
     /// Occurrences that were due.
     pub due: u64,
     /// Those that became NEW jobs.
+    #[serde(default)]
     pub created: u64,
     /// Those that another of them stands for.
+    #[serde(default)]
     pub coalesced: u64,
     /// Those beyond their grace.
+    #[serde(default)]
     pub missed: u64,
     /// Those that found no room beside unfinished jobs.
+    #[serde(default)]
     pub skipped: u64,
     /// Those that were decided before: the clock had gone back over them.
     #[serde(default)]
@@ -40,11 +45,31 @@ impl LastOutcome {
         serde_json::from_str(text).ok()
     }
 
-    /// The text of the column.
+    /// The text of the column: the fields in their order, without zeros at the end. It is written with each occurrence, and
+    /// a row that grows by little mostly stays on its page.
     #[must_use]
     pub fn to_column(&self) -> String {
         // Numbers, a word and a time: it has a JSON form always.
-        serde_json::to_string(self).unwrap_or_default()
+        serde_json::to_string(&Fields(self)).unwrap_or_default()
+    }
+}
+
+/// The fields without their names.
+struct Fields<'a>(&'a LastOutcome);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let LastOutcome { when, coalesce, due, created, coalesced, missed, skipped, passed_over, remaining } = self.0;
+        let counts = [due, created, coalesced, missed, skipped, passed_over, remaining];
+        // The first stands there always.
+        let last = counts.iter().rposition(|count| **count > 0).unwrap_or(0);
+        let mut fields = serializer.serialize_seq(None)?;
+        fields.serialize_element(when)?;
+        fields.serialize_element(coalesce)?;
+        for count in counts.iter().take(last + 1) {
+            fields.serialize_element(count)?;
+        }
+        fields.end()
     }
 }
 
@@ -104,11 +129,11 @@ mod tests {
     #[test]
     fn column() {
         let text = outcome(Coalesce::Latest, 1, 1).to_column();
-        assert!(
-            text.starts_with(r#"{"when":"2026-11-30T00:00:00Z","coalesce":"latest","due":1,"created":1,"#),
-            "{text}"
-        );
-        for unreadable in ["", "{}", "null", r#"{"when":7}"#] {
+        assert_eq!(text, r#"["2026-11-30T00:00:00Z","latest",1,1]"#);
+        let text = LastOutcome { remaining: 3, ..outcome(Coalesce::All, 6, 3) }.to_column();
+        assert_eq!(text, r#"["2026-11-30T00:00:00Z","all",6,3,0,0,0,0,3]"#);
+        check(outcome(Coalesce::All, 0, 0), "0 due: ");
+        for unreadable in ["", "{}", "[]", "null", r#"{"when":7}"#, r#"["2026-11-30T00:00:00Z","latest"]"#] {
             assert_eq!(LastOutcome::from_column(unreadable), None);
         }
     }

@@ -4,7 +4,11 @@ SELECT "row" AS "row!: i64"
 FROM (
     SELECT rowid AS "row"
     FROM job_schedules INDEXED BY schedules_due
-    WHERE state = 'ACTIVE' AND next_due_at <= ?1 AND uuid NOT IN (SELECT value FROM json_each(?2))
+    WHERE state = 'ACTIVE' AND next_due_at <= ?1
+        -- By row numbers, which are in the index: for their UUIDs, all due rows would be looked at.
+        AND rowid NOT IN (
+            SELECT seen.rowid FROM job_schedules AS seen WHERE seen.uuid IN (SELECT value FROM json_each(?2))
+        )
     ORDER BY next_due_at, next_run_at, rowid
     LIMIT ?3
 )

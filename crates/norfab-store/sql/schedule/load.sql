@@ -1,4 +1,5 @@
--- The schedules with these row numbers (?1) or UUIDs (?2), the oldest first; their arguments only when asked for (?3).
+-- The schedules with these row numbers (?1) or UUIDs (?2), the oldest first; their arguments only when asked for (?3), and so
+-- how many unfinished jobs each has (?4).
 SELECT
     job_schedules.rowid AS "row!: i64",
     uuid AS "uuid!: Cell",
@@ -39,7 +40,14 @@ SELECT
     coalesced_runs AS "coalesced_runs!: Cell",
     passed_over AS "passed_over!: Cell",
     last_error AS "last_error!: Cell",
-    last_outcome AS "last_outcome!: Cell"
+    last_outcome AS "last_outcome!: Cell",
+    CASE
+        WHEN ?4 THEN (
+            SELECT count(*) FROM jobs INDEXED BY jobs_of_schedule
+            WHERE schedule_id = job_schedules.uuid
+                AND status IN ('SCHEDULED', 'NEW', 'SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT')
+        )
+    END AS "unfinished!: Cell"
 FROM job_schedules
 WHERE job_schedules.rowid IN (
     SELECT value FROM json_each(?1)

@@ -136,9 +136,7 @@ impl Data {
         let due = numbers.into_iter().filter_map(|number| {
             let row = self.schedules.get(&number)?;
             let unfinished = self.active(&row.schedule.uuid).count() as u64;
-            let mut due = Due::new(number, row.schedule.clone(), Some(row.current()));
-            due.unfinished = unfinished;
-            Some(due)
+            Some(Due::new(number, row.schedule.clone(), Some(row.current()), unfinished))
         });
         let batch = Batch::decide(request, due.collect());
         let jobs = batch.jobs();

@@ -265,7 +265,7 @@ impl<'a> NewEvents<'a> {
     }
 }
 
-/// Delayed jobs that are released, for `sql/job/release_due.sql`.
+/// Delayed jobs that are released, for `sql/job/release.sql` and `sql/job/release_by_deadline.sql`.
 #[derive(Debug, Default)]
 pub(super) struct ReleasedRows {
     rows: Vec<i64>,

@@ -203,8 +203,8 @@ fn open_writer(path: &Path, durability: Durability, wait: Duration) -> rusqlite:
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "cache_size", WRITER_CACHE)?;
-    // What a call of several might have to undo is kept aside: in memory, as a file of its own would be written for it, with
-    // as many writes as the commit needs, and fail where there is no room for temporary files.
+    // What a statement of many rows, or a call of several, might have to undo is kept aside: in memory, as a file would be
+    // written for it, with as many writes as the commit needs, and fail where there is no room for temporary files.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }

@@ -7,6 +7,7 @@ use norfab_model::{
     Claim, Claimed, Job, JobEvent, JobId, JobStatus, Json, Link, LiveWorkers, NextDue, Overdue, Poll, Post, Recovered,
     Released, Scope, SendAgain, SentAgain, StoreError, Timestamp,
 };
+use rusqlite::Connection;
 
 use super::encode;
 use super::event::event_add_in_tx;
@@ -28,6 +29,7 @@ pub(super) fn job_release_due(
     if rows.is_empty() {
         return Ok(Released::default());
     }
+    let more = rows.len() >= BATCH as usize;
     let local = shared.local(now, &tx).map_err(storage(DOING))?;
     let rows = Wanted::rows(&rows).map_err(storage(DOING))?.load(&tx).map_err(storage(DOING))?;
     let (mut steps, unreadable) = load::steps(rows);
@@ -37,19 +39,30 @@ pub(super) fn job_release_due(
     steps.retain(|step| step.job.status == JobStatus::New);
     let released = steps;
     if !released.is_empty() {
-        let mut rows = encode::ReleasedRows::with_capacity(released.len());
-        released.iter().for_each(|step| rows.push(step.row.row, &step.job));
-        let (rows, deadlines) = rows.into_parameters().map_err(storage(DOING))?;
-        let outcome = statement!("sql/job/release_due.sql", rows, deadlines, now.as_seconds_f64()).execute(&tx);
-        load::all_written(outcome.map_err(storage(DOING))?, released.len(), DOING)?;
+        let written = release(&tx, now, &released).map_err(storage(DOING))?;
+        load::all_written(written, released.len(), DOING)?;
     }
     if !missed.is_empty() {
         load::finish(&tx, &missed, &local, DOING)?;
     }
     fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
-    tx.commit().map_err(storage(DOING))?;
+    let committed = if more { tx.commit_before_more() } else { tx.commit() };
+    committed.map_err(storage(DOING))?;
     Ok(Released { released: jobs(released), missed: jobs(missed) })
+}
+
+/// Makes jobs NEW; returns how many. Nearly all have a timeout as this project writes it.
+fn release(connection: &Connection, now: Timestamp, released: &[Step]) -> Result<usize, encode::EncodeError> {
+    let mut rows = encode::ReleasedRows::with_capacity(released.len());
+    released.iter().for_each(|step| rows.push(step.row.row, &step.job));
+    let (rows, deadlines) = rows.into_parameters()?;
+    let now = now.as_seconds_f64();
+    let plain = statement!("sql/job/release.sql", &rows, now).execute(connection)?;
+    if plain == released.len() {
+        return Ok(plain);
+    }
+    Ok(plain + statement!("sql/job/release_by_deadline.sql", rows, deadlines, now).execute(connection)?)
 }
 
 fn jobs(steps: Vec<Step>) -> Vec<Job> {

@@ -71,22 +71,12 @@ impl<'r> FromColumn<'r> for Seen<'r> {
     }
 }
 
-/// A column of a row, which is either kept or only looked at.
-pub(super) trait Column {
-    fn seen(&self) -> Seen<'_>;
-}
-
-impl Column for Seen<'_> {
-    fn seen(&self) -> Seen<'_> {
-        *self
-    }
-}
-
 /// What is wrong with a column.
 pub(super) type Wrong = &'static str;
 
-impl Column for Cell {
-    fn seen(&self) -> Seen<'_> {
+impl Cell {
+    /// The value as if the row were being read.
+    pub(super) fn seen(&self) -> Seen<'_> {
         Seen(match self {
             Self::Null => ValueRef::Null,
             Self::Integer(number) => ValueRef::Integer(*number),
@@ -96,9 +86,7 @@ impl Column for Cell {
             Self::Blob(bytes) => ValueRef::Blob(bytes),
         })
     }
-}
 
-impl Cell {
     /// The text, also of what is no text: to name a row that cannot be read.
     pub(super) fn shown(&self) -> String {
         self.seen().shown()

@@ -12,6 +12,11 @@ use tracing::trace;
 
 use super::Durability;
 
+/// With so many pages in the log, a commit writes them back to the file: as SQLite has it by itself.
+const LOG: i64 = 1_000;
+/// The same while one call after the other writes as much as it may: 64 MiB.
+const LONG_LOG: i64 = 16_000;
+
 /// What one row of a statement is read as.
 pub(super) trait FromRow: Sized {
     /// The names of the columns, in their order; none where the names do not matter.
@@ -83,6 +88,17 @@ impl<'a> Tx<'a> {
         }
         self.extent = Extent::Over;
         Ok(())
+    }
+
+    /// Commits what another call goes on with at once: the log is not written back to the file before the last of them,
+    /// unless it is long. Pages that each of them changes are written back once.
+    pub(super) fn commit_before_more(self) -> rusqlite::Result<()> {
+        let connection = self.connection;
+        connection.pragma_update(None, "wal_autocheckpoint", LONG_LOG)?;
+        let committed = self.commit();
+        // What is committed stays so, whether this succeeds or the log may be long from now on.
+        let _ = connection.pragma_update(None, "wal_autocheckpoint", LOG);
+        committed
     }
 
     fn undo(&self) -> rusqlite::Result<()> {

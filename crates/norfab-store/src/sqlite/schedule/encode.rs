@@ -146,61 +146,55 @@ struct LastTexts {
     last_outcome: Place,
 }
 
-/// Active schedules of which an occurrence has become a job, for `sql/schedule/advance.sql`: it writes few columns.
+/// Active schedules whose next occurrence has become a job, for `sql/schedule/advance.sql`: it writes few columns.
 #[derive(Debug, Default)]
 struct Advanced {
+    /// What came of them all.
+    outcome: Option<LastOutcome>,
     rows: Vec<i64>,
-    packed: Packed<6>,
-    /// The outcome that was written last, and where.
-    outcome: Option<(LastOutcome, Place)>,
+    packed: Packed<2>,
 }
 
 impl Advanced {
-    /// Adds a schedule, if this is all that becomes of it.
+    /// Adds a schedule, if this is all that becomes of it, and of the others too.
     fn push(&mut self, number: i64, before: &Schedule, after: &Schedule) -> bool {
-        let Some((next, occurrence, outcome)) = advance(before, after) else { return false };
-        let place = match &self.outcome {
-            Some((last, place)) if last == outcome => *place,
-            _ => {
-                let place = self.packed.bytes(outcome.to_column().as_bytes());
-                self.outcome = Some((outcome.clone(), place));
-                place
-            }
-        };
-        let [outcome_at, outcome_bytes] = place.fields();
-        self.packed.push([
-            Some(next.occurrence.as_micros()),
-            Some(next.due.as_micros()),
-            Some(occurrence.as_micros()),
-            count(after.counters.coalesced_runs),
-            outcome_at,
-            outcome_bytes,
-        ]);
+        let Some((next, outcome)) = advance(before, after) else { return false };
+        if self.outcome.get_or_insert_with(|| outcome.clone()) != outcome {
+            return false;
+        }
+        self.packed.push([Some(next.occurrence.as_micros()), Some(next.due.as_micros())]);
         self.rows.push(number);
         true
     }
+
+    fn write(self, connection: &Connection, doing: &'static str) -> Result<(), StoreError> {
+        let Some(outcome) = self.outcome else { return Ok(()) };
+        let (expected, rows) = (self.rows.len(), array(&self.rows).map_err(storage(doing))?);
+        let (numbers, _) = self.packed.into_blobs();
+        let written = statement!("sql/schedule/advance.sql", rows, numbers, outcome.to_column()).execute(connection);
+        all_written(written.map_err(storage(doing))?, expected, doing)
+    }
 }
 
-/// The cursor, the occurrence and the outcome, if all that becomes of an active schedule is that its cursor moves on and that
-/// one occurrence has become a job, while others may be coalesced. What hangs on a zone takes its data along.
-fn advance<'a>(before: &Schedule, after: &'a Schedule) -> Option<(Upcoming, Timestamp, &'a LastOutcome)> {
-    let (next, occurrence, outcome) = (after.next?, after.last_run_at?, after.last_outcome.as_ref()?);
-    let (was, is) = (&before.counters, &after.counters);
-    let counters =
-        ScheduleCounters { total_runs: was.total_runs.checked_add(1)?, coalesced_runs: is.coalesced_runs, ..*was };
+/// The cursor and the outcome, if all that becomes of an active schedule is that its next occurrence has become a job and
+/// that its cursor moves on. What hangs on a zone takes its data along.
+fn advance<'a>(before: &Schedule, after: &'a Schedule) -> Option<(Upcoming, &'a LastOutcome)> {
+    let (next, outcome) = (after.next?, after.last_outcome.as_ref()?);
+    let occurrence = before.next?.occurrence;
+    let counters = ScheduleCounters { total_runs: before.counters.total_runs.checked_add(1)?, ..before.counters };
     let holds = before.state == ScheduleState::Active
         && after.state == ScheduleState::Active
         && !after.trigger.is_zone_bound()
-        && (after.decided_until, after.decided_at) == (occurrence, occurrence)
-        && *is == counters
-        && is.total_runs <= MOST
+        && (after.decided_until, after.decided_at, after.last_run_at) == (occurrence, occurrence, Some(occurrence))
+        && after.counters == counters
+        && counters.total_runs <= MOST
         && (before.updated_at, &before.last_error) == (after.updated_at, &after.last_error);
-    holds.then_some((next, occurrence, outcome))
+    holds.then_some((next, outcome))
 }
 
 impl Changes {
     pub(super) fn with_capacity(rows: usize) -> Self {
-        let advanced = Advanced { rows: Vec::with_capacity(rows), packed: Packed::with_capacity(rows), outcome: None };
+        let advanced = Advanced { outcome: None, rows: Vec::with_capacity(rows), packed: Packed::with_capacity(rows) };
         Self { advanced, ..Self::default() }
     }
 
@@ -258,13 +252,7 @@ impl Changes {
 
     /// Writes them. Each schedule must be as it was.
     pub(super) fn write(self, connection: &Connection, doing: &'static str) -> Result<(), StoreError> {
-        let Advanced { rows, packed, .. } = self.advanced;
-        if !rows.is_empty() {
-            let (expected, rows) = (rows.len(), array(&rows).map_err(storage(doing))?);
-            let (numbers, texts) = packed.into_blobs();
-            let written = statement!("sql/schedule/advance.sql", rows, numbers, texts).execute(connection);
-            all_written(written.map_err(storage(doing))?, expected, doing)?;
-        }
+        self.advanced.write(connection, doing)?;
         if self.rows.is_empty() {
             return Ok(());
         }
@@ -286,26 +274,29 @@ fn count(number: u64) -> Option<i64> {
 pub(super) struct ScheduledJobs<'a> {
     now: Timestamp,
     origin: Origin,
+    missed: JobRows<'a>,
+    new: JobRows<'a>,
+}
+
+/// Those of one status.
+#[derive(Debug, Default)]
+struct JobRows<'a> {
     uuids: Vec<&'a JobId>,
-    packed: Packed<5>,
+    packed: Packed<4>,
 }
 
 impl<'a> ScheduledJobs<'a> {
     /// They are all of this origin, and made at this instant.
     pub(super) fn new(now: Timestamp, origin: Origin, rows: usize) -> Self {
-        Self { now, origin, uuids: Vec::with_capacity(rows), packed: Packed::with_capacity(rows) }
+        let new = JobRows { uuids: Vec::with_capacity(rows), packed: Packed::with_capacity(rows) };
+        Self { now, origin, missed: JobRows::default(), new }
     }
 
     /// A job of the schedule with this number.
     pub(super) fn push(&mut self, schedule: i64, job: &'a Job) {
-        self.packed.push([
-            Some(schedule),
-            micros(job.deadline),
-            micros(job.scheduled_for),
-            micros(job.start_deadline),
-            Some(i64::from(job.status == JobStatus::Missed)),
-        ]);
-        self.uuids.push(&job.uuid);
+        let rows = if job.status == JobStatus::Missed { &mut self.missed } else { &mut self.new };
+        rows.packed.push([Some(schedule), micros(job.deadline), micros(job.scheduled_for), micros(job.start_deadline)]);
+        rows.uuids.push(&job.uuid);
     }
 
     /// Adds them at the time `local`; returns the identities of those that were not there already.
@@ -315,17 +306,52 @@ impl<'a> ScheduledJobs<'a> {
         local: &LocalTime,
         doing: &'static str,
     ) -> Result<HashSet<JobId>, StoreError> {
-        if self.uuids.is_empty() {
+        let Self { now, origin, missed, new } = self;
+        let made = Made { now, origin, local, doing };
+        // What a schedule has missed was due before what runs.
+        let mut added = made.add(connection, missed, JobStatus::Missed)?;
+        added.extend(made.add(connection, new, JobStatus::New)?);
+        Ok(added)
+    }
+}
+
+/// How jobs of schedules are made.
+struct Made<'a> {
+    now: Timestamp,
+    origin: Origin,
+    local: &'a LocalTime,
+    doing: &'static str,
+}
+
+impl Made<'_> {
+    fn add(&self, connection: &Connection, jobs: JobRows<'_>, status: JobStatus) -> Result<HashSet<JobId>, StoreError> {
+        if jobs.uuids.is_empty() {
             return Ok(HashSet::new());
         }
-        let uuids = array(&self.uuids).map_err(storage(doing))?;
-        let (numbers, _) = self.packed.into_blobs();
-        let (now, date_time, ctime) = (self.now.as_seconds_f64(), local.date_time(), local.ctime());
-        let origin = self.origin.as_str();
-        let add = statement!("sql/schedule/add_jobs.sql", uuids, numbers, now, date_time, ctime, origin);
+        let doing = self.doing;
+        let uuids = array(&jobs.uuids).map_err(storage(doing))?;
+        let (numbers, _) = jobs.packed.into_blobs();
+        let (now, date_time, origin) = (self.now.as_seconds_f64(), self.local.date_time(), self.origin.as_str());
+        let (released, finished, ctime) = match status {
+            JobStatus::Missed => (None, Some(now), Some(self.local.ctime())),
+            _ => (Some(now), None, None),
+        };
+        let status = status.as_str();
+        let add = statement!(
+            "sql/schedule/add_jobs.sql",
+            uuids,
+            numbers,
+            now,
+            date_time,
+            origin,
+            status,
+            released,
+            finished,
+            ctime
+        );
         let added = add.execute(connection).map_err(storage(doing))?;
-        if added == self.uuids.len() {
-            return Ok(self.uuids.into_iter().cloned().collect());
+        if added == jobs.uuids.len() {
+            return Ok(jobs.uuids.into_iter().cloned().collect());
         }
         let newest = i64::try_from(added).unwrap_or(i64::MAX);
         let added = scalar!("sql/schedule/added_jobs.sql", newest).fetch_all(connection).map_err(storage(doing))?;

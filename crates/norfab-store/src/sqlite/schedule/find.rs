@@ -3,23 +3,26 @@
 use std::collections::HashMap;
 
 use norfab_model::{
-    Listed, Schedule, ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey,
-    SchedulePage, ScheduleState, ScheduleView, StoreError,
+    Listed, ScheduleCursor, ScheduleDetail, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage,
+    ScheduleState, ScheduleView, StoreError,
 };
 use rusqlite::Connection;
 
 use super::failed;
-use super::row::{Row, ToWrite, Unreadable};
+use super::row::{Row, Unreadable};
 use crate::sqlite::codec::PayloadError;
 use crate::sqlite::row::Cell;
-use crate::sqlite::statement::{query, row, scalar};
+use crate::sqlite::statement::{query, scalar};
 use crate::sqlite::{Session, encode, storage};
 
-/// Whether the arguments of a schedule are needed.
+/// What is read beside the columns of a schedule that every call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Payloads {
-    With,
-    Without,
+enum Beside {
+    Nothing,
+    /// How many unfinished jobs it has.
+    Unfinished,
+    /// That, and its arguments.
+    Arguments,
 }
 
 /// How many rows are to be held in memory at once: as they are stored, they take much more than what they say.
@@ -28,14 +31,14 @@ pub(super) const AT_ONCE: usize = 1000;
 const LOOK_UP: &str = "look a schedule up";
 
 pub(super) fn schedule_find(shared: &Session<'_>, key: &ScheduleKey) -> Result<Option<ScheduleView>, ScheduleError> {
-    Ok(look_up(shared, key, Payloads::Without)?.map(|(_, view)| view))
+    Ok(look_up(shared, key, Beside::Unfinished)?.map(|(_, view)| view))
 }
 
 pub(super) fn schedule_detail(
     shared: &Session<'_>,
     key: &ScheduleKey,
 ) -> Result<Option<ScheduleDetail>, ScheduleError> {
-    let Some((row, view)) = look_up(shared, key, Payloads::With)? else { return Ok(None) };
+    let Some((row, view)) = look_up(shared, key, Beside::Arguments)? else { return Ok(None) };
     let wrong = |column: &'static str| {
         let row = &row;
         move |error: PayloadError| row.unreadable(&format!("its {column} cannot be read: {error}"))
@@ -48,24 +51,24 @@ pub(super) fn schedule_detail(
 fn look_up(
     shared: &Session<'_>,
     key: &ScheduleKey,
-    payloads: Payloads,
+    beside: Beside,
 ) -> Result<Option<(Row, ScheduleView)>, ScheduleError> {
     // One snapshot for all statements.
     let tx = shared.snapshot(LOOK_UP)?;
     let row = match key {
-        ScheduleKey::Id(id) => by_id(&tx, id, payloads, LOOK_UP)?,
-        ScheduleKey::Name(name) => by_name(&tx, name, payloads, LOOK_UP)?,
+        ScheduleKey::Id(id) => by_id(&tx, id, beside, LOOK_UP)?,
+        ScheduleKey::Name(name) => by_name(&tx, name, beside, LOOK_UP)?,
     };
     let Some(row) = row else { return Ok(None) };
     let schedule = row.schedule()?;
-    let active_jobs = unfinished(&tx, [&schedule.uuid], LOOK_UP)?.remove(&schedule.uuid).unwrap_or(0);
+    let active_jobs = row.unfinished();
     tx.commit().map_err(failed(LOOK_UP))?;
     Ok(Some((row, ScheduleView { schedule, active_jobs })))
 }
 
 /// The row of a schedule, without its arguments.
 pub(super) fn row_of(connection: &Connection, id: &ScheduleId, doing: &'static str) -> Result<Option<Row>, StoreError> {
-    by_id(connection, id, Payloads::Without, doing)
+    by_id(connection, id, Beside::Nothing, doing)
 }
 
 /// The row of an identity, or the one that has a name and is not deleted; without its arguments.
@@ -82,85 +85,60 @@ pub(super) fn row_by(
 
 /// The row that has a name and is not deleted, without its arguments.
 pub(super) fn row_named(connection: &Connection, name: &str, doing: &'static str) -> Result<Option<Row>, StoreError> {
-    by_name(connection, name, Payloads::Without, doing)
+    by_name(connection, name, Beside::Nothing, doing)
 }
 
 fn by_id(
     connection: &Connection,
     id: &ScheduleId,
-    payloads: Payloads,
+    beside: Beside,
     doing: &'static str,
 ) -> Result<Option<Row>, StoreError> {
     let ids = encode::array(&[id]).map_err(storage(doing))?;
-    let rows = load(connection, "[]", &ids, payloads).map_err(storage(doing))?;
+    let rows = load(connection, "[]", &ids, beside).map_err(storage(doing))?;
     Ok(rows.into_iter().next())
 }
 
 fn by_name(
     connection: &Connection,
     name: &str,
-    payloads: Payloads,
+    beside: Beside,
     doing: &'static str,
 ) -> Result<Option<Row>, StoreError> {
     let rows = scalar!("sql/schedule/named.sql", name).fetch_all(connection);
     let rows = encode::array(&rows.map_err(storage(doing))?).map_err(storage(doing))?;
-    Ok(load(connection, &rows, "[]", payloads).map_err(storage(doing))?.into_iter().next())
+    Ok(load(connection, &rows, "[]", beside).map_err(storage(doing))?.into_iter().next())
 }
 
 /// The rows with these numbers, in this order, without their arguments.
 pub(super) fn rows(connection: &Connection, numbers: &[i64], doing: &'static str) -> Result<Vec<Row>, StoreError> {
-    let parameter = encode::array(numbers).map_err(storage(doing))?;
-    let mut rows = load(connection, &parameter, "[]", Payloads::Without).map_err(storage(doing))?;
-    in_order(&mut rows, numbers, |row| row.row);
-    Ok(rows)
+    in_order(connection, numbers, Beside::Nothing, doing)
 }
 
-/// The schedules of the rows with these numbers, in this order.
-pub(super) fn to_write(
+/// The same with how many unfinished jobs each has.
+pub(super) fn counted(connection: &Connection, numbers: &[i64], doing: &'static str) -> Result<Vec<Row>, StoreError> {
+    in_order(connection, numbers, Beside::Unfinished, doing)
+}
+
+fn in_order(
     connection: &Connection,
     numbers: &[i64],
+    beside: Beside,
     doing: &'static str,
-) -> Result<Vec<ToWrite>, StoreError> {
+) -> Result<Vec<Row>, StoreError> {
     let parameter = encode::array(numbers).map_err(storage(doing))?;
-    let load = query!(Row, "sql/schedule/load.sql", parameter, "[]", false);
-    let mut rows = load.read_as::<ToWrite>().fetch_all(connection).map_err(storage(doing))?;
-    in_order(&mut rows, numbers, |row| row.row);
+    let mut rows = load(connection, &parameter, "[]", beside).map_err(storage(doing))?;
+    // Mostly they are in this order already.
+    if !rows.iter().map(|row| row.row).eq(numbers.iter().copied()) {
+        let places: HashMap<i64, usize> = numbers.iter().enumerate().map(|(place, number)| (*number, place)).collect();
+        rows.sort_by_key(|row| places.get(&row.row).copied());
+    }
     Ok(rows)
 }
 
-fn in_order<T>(rows: &mut [T], numbers: &[i64], number: impl Fn(&T) -> i64) {
-    // Mostly they are already.
-    if rows.iter().map(&number).eq(numbers.iter().copied()) {
-        return;
-    }
-    let places: HashMap<i64, usize> = numbers.iter().enumerate().map(|(place, number)| (*number, place)).collect();
-    rows.sort_by_key(|row| places.get(&number(row)).copied());
-}
-
-fn load(connection: &Connection, numbers: &str, ids: &str, payloads: Payloads) -> Result<Vec<Row>, rusqlite::Error> {
-    let with_payloads = payloads == Payloads::With;
-    query!(Row, "sql/schedule/load.sql", numbers, ids, with_payloads).fetch_all(connection)
-}
-
-row! {
-    /// What `sql/schedule/unfinished.sql` returns.
-    struct Unfinished {
-        schedule: String,
-        jobs: i64,
-    }
-}
-
-/// How many unfinished jobs each of these schedules has.
-pub(super) fn unfinished<'a>(
-    connection: &Connection,
-    ids: impl IntoIterator<Item = &'a ScheduleId>,
-    doing: &'static str,
-) -> Result<HashMap<ScheduleId, u64>, StoreError> {
-    let ids = encode::array(&ids.into_iter().collect::<Vec<_>>()).map_err(storage(doing))?;
-    let counts = query!(Unfinished, "sql/schedule/unfinished.sql", ids).fetch_all(connection);
-    let counts = counts.map_err(storage(doing))?;
-    let count = |jobs: i64| u64::try_from(jobs).unwrap_or(0);
-    Ok(counts.into_iter().filter_map(|row| Some((ScheduleId::new(row.schedule).ok()?, count(row.jobs)))).collect())
+fn load(connection: &Connection, numbers: &str, ids: &str, beside: Beside) -> Result<Vec<Row>, rusqlite::Error> {
+    let (arguments, unfinished) = (beside == Beside::Arguments, beside != Beside::Nothing);
+    query!(Row, "sql/schedule/load.sql", numbers, ids, arguments, unfinished).fetch_all(connection)
 }
 
 pub(super) fn schedule_list(shared: &Session<'_>, filter: &ScheduleFilter) -> Result<SchedulePage, ScheduleError> {
@@ -171,18 +149,13 @@ pub(super) fn schedule_list(shared: &Session<'_>, filter: &ScheduleFilter) -> Re
     let more = numbers.len() > page;
     numbers.truncate(page);
     let next = numbers.last().filter(|_| more).map(|number| ScheduleCursor(*number));
-    let read: Vec<Result<Schedule, Unreadable>> = rows(&tx, &numbers, DOING)?.iter().map(Row::schedule).collect();
-    let ids = read.iter().flatten().map(|schedule| &schedule.uuid);
-    let mut active = unfinished(&tx, ids, DOING)?;
+    let rows = counted(&tx, &numbers, DOING)?;
     tx.commit().map_err(failed(DOING))?;
-    let (mut schedules, mut unreadable) = (Vec::with_capacity(read.len()), Vec::new());
-    for row in read {
-        match row {
-            Ok(schedule) => {
-                let active_jobs = active.remove(&schedule.uuid).unwrap_or(0);
-                schedules.push(ScheduleView { schedule, active_jobs });
-            }
-            Err(row) => unreadable.push(*row.what),
+    let (mut schedules, mut unreadable) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        match row.schedule() {
+            Ok(schedule) => schedules.push(ScheduleView { schedule, active_jobs: row.unfinished() }),
+            Err(Unreadable { what, .. }) => unreadable.push(*what),
         }
     }
     Ok(SchedulePage { schedules, unreadable, next })

@@ -16,7 +16,7 @@ use super::aside::{self, Aside, Where};
 use super::encode::{Changes, QuarantineRow, ScheduledJobs};
 use super::find::{self, AT_ONCE};
 use super::realign::next_due;
-use super::row::{ToWrite, Unreadable};
+use super::row::{Row, Unreadable};
 use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
 use crate::sqlite::event::event_add_in_tx;
 use crate::sqlite::local_time::LocalTime;
@@ -37,7 +37,7 @@ pub(super) fn schedule_materialize_due(
         let next_due_at = next_due(&tx).map_err(storage(DOING))?;
         return Ok(Materialized { more, next_due_at, ..Materialized::default() });
     }
-    match attempt(shared, tx, &request, &due) {
+    match attempt(shared, tx, &request, &due, if more { Then::More } else { Then::Nothing }) {
         Ok(outcome) => Ok(Materialized { more, ..outcome }),
         Err(error) if refusal(&error).is_some() => {
             let (outcome, stopped_by) = in_parts(shared, &request, due, error);
@@ -62,6 +62,7 @@ fn attempt(
     tx: Tx<'_>,
     request: &Materialize<'_>,
     numbers: &[i64],
+    then: Then,
 ) -> Result<Materialized, StoreError> {
     let local = shared.local(request.now, &tx).map_err(storage(DOING))?;
     let place = if numbers.len() > AT_ONCE { Where::Aside } else { Where::Here };
@@ -70,8 +71,20 @@ fn attempt(
     let (mut outcome, mut events) = aside::with(place, |aside| pass.carry_out(&tx, &local, numbers, aside))?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
     outcome.next_due_at = next_due(&tx).map_err(storage(DOING))?;
-    tx.commit().map_err(storage(DOING))?;
+    let committed = match then {
+        Then::More => tx.commit_before_more(),
+        Then::Nothing => tx.commit(),
+    };
+    committed.map_err(storage(DOING))?;
     Ok(outcome)
+}
+
+/// What follows a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// Another one, at once.
+    More,
+    Nothing,
 }
 
 /// A pass over some rows: what is computed of them. It is computed in the order of the rows, since they share a budget.
@@ -79,6 +92,15 @@ fn attempt(
 struct Pass<'a> {
     request: &'a Materialize<'a>,
     budget_used: &'a AtomicU32,
+}
+
+/// What is decided about a part of the rows.
+struct Decided {
+    /// They go where they come from: two threads would wait for each other, were one to free what the other allocates.
+    rows: Vec<Row>,
+    batch: Batch,
+    jobs: Vec<PlannedRow>,
+    unusable: Vec<Unusable>,
 }
 
 /// What is written of a part of the rows.
@@ -109,15 +131,16 @@ impl<'a> Pass<'a> {
         for some in numbers.chunks(AT_ONCE).map(Some).chain([None]) {
             let next = match some {
                 Some(some) => {
-                    let (due, unreadable) = load(connection, some)?;
-                    quarantined.extend(unreadable.into_iter().map(Unusable::unreadable));
-                    Some(aside.run(move || self.decide(due)))
+                    let rows = find::counted(connection, some, DOING)?;
+                    Some(aside.run(move || self.decide(rows)))
                 }
                 None => None,
             };
             let settling = match std::mem::replace(&mut decided, next) {
                 Some(decided) => {
-                    let (batch, jobs) = answer(&decided)?;
+                    let Decided { rows, batch, jobs, unusable } = answer(&decided)?;
+                    drop(rows);
+                    quarantined.extend(unusable);
                     let made = add_jobs(connection, self.request.now, &jobs, local)?;
                     Some(aside.run(move || settle(batch, jobs, &made)))
                 }
@@ -135,13 +158,14 @@ impl<'a> Pass<'a> {
         Ok((outcome, events))
     }
 
-    fn decide(self, due: Vec<Due>) -> (Batch, Vec<PlannedRow>) {
+    fn decide(self, rows: Vec<Row>) -> Decided {
+        let (due, unusable) = read(&rows);
         let used = self.budget_used.load(Ordering::Relaxed);
         let budget_left = self.request.budget_left.saturating_sub(used);
         let batch = Batch::decide(&Materialize { budget_left, ..*self.request }, due);
         self.budget_used.store(used.saturating_add(batch.budget_used()), Ordering::Relaxed);
         let jobs = batch.jobs();
-        (batch, jobs)
+        Decided { rows, batch, jobs, unusable }
     }
 }
 
@@ -159,22 +183,19 @@ fn answer<T>(computed: &Receiver<T>) -> Result<T, StoreError> {
     computed.recv().map_err(storage(DOING))
 }
 
-/// The schedules of these rows that are active, with their unfinished jobs, and the rows that are none.
-fn load(connection: &Connection, numbers: &[i64]) -> Result<(Vec<Due>, Vec<Unreadable>), StoreError> {
-    let (mut due, mut unreadable) = (Vec::with_capacity(numbers.len()), Vec::new());
-    for ToWrite { row, read } in find::to_write(connection, numbers, DOING)? {
-        match read {
-            Ok((stored, moved)) if stored.state == ScheduleState::Active => due.push(Due::new(row, stored, moved)),
+/// The schedules of these rows that are active, and the rows that are none.
+fn read(rows: &[Row]) -> (Vec<Due>, Vec<Unusable>) {
+    let (mut due, mut unusable) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        match row.moved() {
+            Ok((stored, moved)) if stored.state == ScheduleState::Active => {
+                due.push(Due::new(row.row, stored, moved, row.unfinished()));
+            }
             Ok(_) => {}
-            Err(row) => unreadable.push(row),
+            Err(row) => unusable.push(Unusable::unreadable(row)),
         }
     }
-    let ids = due.iter().map(|due| &due.schedule.uuid);
-    let unfinished = find::unfinished(connection, ids, DOING)?;
-    for due in &mut due {
-        due.unfinished = unfinished.get(&due.schedule.uuid).copied().unwrap_or(0);
-    }
-    Ok((due, unreadable))
+    (due, unusable)
 }
 
 /// Adds jobs; returns those that were not there already.
@@ -261,7 +282,7 @@ fn in_parts(
 
 fn part_alone(shared: &Session<'_>, request: &Materialize<'_>, part: &[i64]) -> Result<Materialized, StoreError> {
     let tx = shared.write_along(DOING)?;
-    attempt(shared, tx, request, part)
+    attempt(shared, tx, request, part, Then::Nothing)
 }
 
 /// Switches off a schedule whose jobs or whose progress the database refuses.

@@ -11,82 +11,54 @@ use norfab_model::{
 };
 
 use crate::by_zone::ByZone;
-use crate::sqlite::row::{Cell, Column, Seen};
-use crate::sqlite::statement::{FromRow, row};
+use crate::sqlite::row::{Cell, Seen};
+use crate::sqlite::statement::row;
 
 row! {
     /// What `sql/schedule/load.sql` returns of a schedule.
     #[derive(Debug)]
-    pub(super) struct Columns<C> {
+    pub(super) struct Row {
         pub(super) row: i64,
-        pub(super) uuid: C,
-        pub(super) name: C,
-        pub(super) service: C,
-        pub(super) task: C,
-        pub(super) args: C,
-        pub(super) kwargs: C,
-        pub(super) workers: C,
-        pub(super) timeout: C,
-        pub(super) trigger_type: C,
-        pub(super) trigger_config: C,
-        pub(super) timezone: C,
-        pub(super) start_at: C,
-        pub(super) end_at: C,
-        pub(super) anchor_at: C,
-        pub(super) jitter_seconds: C,
-        pub(super) next_run_at: C,
-        pub(super) next_due_at: C,
-        pub(super) decided_until: C,
-        pub(super) decided_at: C,
-        pub(super) last_run_at: C,
-        pub(super) zone_data: C,
-        pub(super) zone_offset: C,
-        pub(super) state: C,
-        pub(super) coalesce: C,
-        pub(super) misfire_grace_seconds: C,
-        pub(super) overlap_policy: C,
-        pub(super) max_instances: C,
-        pub(super) created_at: C,
-        pub(super) updated_at: C,
-        pub(super) deleted_at: C,
-        pub(super) revision: C,
-        pub(super) total_runs: C,
-        pub(super) failed_runs: C,
-        pub(super) missed_runs: C,
-        pub(super) overlap_skips: C,
-        pub(super) coalesced_runs: C,
-        pub(super) passed_over: C,
-        pub(super) last_error: C,
-        pub(super) last_outcome: C,
-    }
-}
-
-/// A row that is kept.
-pub(super) type Row = Columns<Cell>;
-
-impl FromRow for Row {
-    const COLUMNS: &'static [&'static str] = Self::COLUMNS;
-
-    fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        Self::look(row)
-    }
-}
-
-/// The schedule of a row, for who is to write it; nothing of the row is kept.
-#[derive(Debug)]
-pub(super) struct ToWrite {
-    /// The number of the row.
-    pub(super) row: i64,
-    /// As it stands there and by the zone data of this process, see [`Columns::to_write`].
-    pub(super) read: Result<(Schedule, Option<Schedule>), Unreadable>,
-}
-
-impl FromRow for ToWrite {
-    const COLUMNS: &'static [&'static str] = Row::COLUMNS;
-
-    fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let seen = Columns::<Seen<'_>>::look(row)?;
-        Ok(Self { row: seen.row, read: seen.moved() })
+        pub(super) uuid: Cell,
+        pub(super) name: Cell,
+        pub(super) service: Cell,
+        pub(super) task: Cell,
+        pub(super) args: Cell,
+        pub(super) kwargs: Cell,
+        pub(super) workers: Cell,
+        pub(super) timeout: Cell,
+        pub(super) trigger_type: Cell,
+        pub(super) trigger_config: Cell,
+        pub(super) timezone: Cell,
+        pub(super) start_at: Cell,
+        pub(super) end_at: Cell,
+        pub(super) anchor_at: Cell,
+        pub(super) jitter_seconds: Cell,
+        pub(super) next_run_at: Cell,
+        pub(super) next_due_at: Cell,
+        pub(super) decided_until: Cell,
+        pub(super) decided_at: Cell,
+        pub(super) last_run_at: Cell,
+        pub(super) zone_data: Cell,
+        pub(super) zone_offset: Cell,
+        pub(super) state: Cell,
+        pub(super) coalesce: Cell,
+        pub(super) misfire_grace_seconds: Cell,
+        pub(super) overlap_policy: Cell,
+        pub(super) max_instances: Cell,
+        pub(super) created_at: Cell,
+        pub(super) updated_at: Cell,
+        pub(super) deleted_at: Cell,
+        pub(super) revision: Cell,
+        pub(super) total_runs: Cell,
+        pub(super) failed_runs: Cell,
+        pub(super) missed_runs: Cell,
+        pub(super) overlap_skips: Cell,
+        pub(super) coalesced_runs: Cell,
+        pub(super) passed_over: Cell,
+        pub(super) last_error: Cell,
+        pub(super) last_outcome: Cell,
+        pub(super) unfinished: Cell,
     }
 }
 
@@ -135,7 +107,7 @@ where
     of(column, of(column, cell.text())?.parse().map_err(named))
 }
 
-impl<C: Column> Columns<C> {
+impl Row {
     /// The schedule, by the zone data of this process.
     pub(super) fn schedule(&self) -> Result<Schedule, Unreadable> {
         Ok(self.by_zone().current(&self.stored()?))
@@ -149,10 +121,15 @@ impl<C: Column> Columns<C> {
     }
 
     /// The schedule as it stands there, and what it is by the zone data of this process where that may be another.
-    fn moved(&self) -> Result<(Schedule, Option<Schedule>), Unreadable> {
+    pub(super) fn moved(&self) -> Result<(Schedule, Option<Schedule>), Unreadable> {
         let stored = self.stored()?;
         let moved = stored.trigger.is_zone_bound().then(|| self.by_zone().current(&stored));
         Ok((stored, moved))
+    }
+
+    /// How many unfinished jobs it has, where they were counted.
+    pub(super) fn unfinished(&self) -> u64 {
+        self.unfinished.seen().integer().and_then(|jobs| u64::try_from(jobs).ok()).unwrap_or(0)
     }
 
     /// By which zone data its cursor was computed; what cannot be read is nothing.
@@ -170,8 +147,8 @@ impl<C: Column> Columns<C> {
 
     /// The same row as one that cannot be read or used, for this reason.
     pub(super) fn unreadable(&self, reason: &str) -> Unreadable {
-        let shown = |cell: &C| one_line(&cell.seen().shown()).chars().take(255).collect::<String>();
-        let given = |cell: &C| Some(shown(cell)).filter(|_| !cell.seen().is_null());
+        let shown = |cell: &Cell| one_line(&cell.seen().shown()).chars().take(255).collect::<String>();
+        let given = |cell: &Cell| Some(shown(cell)).filter(|_| !cell.seen().is_null());
         Unreadable {
             row: self.row,
             what: Box::new(UnreadableSchedule {

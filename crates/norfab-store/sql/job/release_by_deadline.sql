@@ -1,5 +1,5 @@
--- Delayed jobs (?1 row numbers) become NEW at ?3, and their deadline begins to run: that of row N are the 20 digits at N * 20
--- of ?2.
+-- Those of these delayed jobs (?1 row numbers) that are not NEW yet become so at ?3, whatever their timeout is: the deadline of
+-- row N are the 20 digits at N * 20 of ?2.
 UPDATE jobs NOT INDEXED
 SET status = 'NEW',
     deadline = CAST(substr(?2, change.key * 20 + 1, 20) AS INTEGER) / 1000000.0,
