@@ -1,14 +1,14 @@
 //! The account of every occurrence, kept beside the store's own: after each call, what the cursor passed must be what the
 //! counters gained, no less and no more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use norfab_model::{
-    Coalesce, Job, Listed, Materialize, Materialized, Schedule, ScheduleError, ScheduleFilter, ScheduleId, ScheduleKey,
-    ScheduleState, ScheduleStore, Store, Timestamp,
+    Coalesce, Job, JobId, Listed, Materialize, Materialized, Schedule, ScheduleError, ScheduleFilter, ScheduleId,
+    ScheduleKey, ScheduleState, ScheduleStore, Store, Timestamp,
 };
 
 use crate::violation::Journal;
@@ -58,6 +58,8 @@ pub(crate) type Schedules = BTreeMap<ScheduleId, Schedule>;
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
     journal: Journal,
+    /// Whoever has it is looked at: the client makes several calls at once, and others break into them.
+    turn: Arc<tokio::sync::Mutex<()>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -81,11 +83,21 @@ pub(crate) async fn peek<S: ScheduleStore>(store: &S) -> Result<Schedules, Sched
 
 impl Ledger {
     pub(crate) fn new(journal: Journal) -> Self {
-        Self { journal, state: Arc::default() }
+        Self { journal, turn: Arc::default(), state: Arc::default() }
     }
 
     /// Carries out a call and compares.
     pub(crate) async fn watch<S: ScheduleStore, T>(
+        &self,
+        store: &S,
+        call: Call,
+        work: impl Future<Output = Result<T, ScheduleError>>,
+    ) -> Result<T, ScheduleError> {
+        let _turn = self.turn.lock().await;
+        self.watch_in_turn(store, call, work).await
+    }
+
+    async fn watch_in_turn<S: ScheduleStore, T>(
         &self,
         store: &S,
         call: Call,
@@ -105,10 +117,14 @@ impl Ledger {
         store: &S,
         request: Materialize<'_>,
     ) -> Result<Materialized, ScheduleError> {
-        let unfinished = store.job_unfinished().await?;
+        let _turn = self.turn.lock().await;
+        let mut unfinished = store.job_unfinished().await?;
         let call = Call::Materialize(request.now, request.seen.to_vec());
         let before = peek(store).await?;
-        let made = self.watch(store, call, store.schedule_materialize_due(request)).await?;
+        let made = self.watch_in_turn(store, call, store.schedule_materialize_due(request)).await?;
+        // Another call of the same instant may have ended some first: those count that nobody can have taken for ended.
+        let still: BTreeSet<JobId> = store.job_unfinished().await?.into_iter().map(|job| job.uuid).collect();
+        unfinished.retain(|job| still.contains(&job.uuid));
         for (id, schedule) in &before {
             let of = |job: &&Job| job.schedule_id.as_ref() == Some(id);
             let created: Vec<&Job> = made.created.iter().filter(of).collect();

@@ -51,6 +51,11 @@ pub const MOST_WORKERS: usize = 10_000;
 /// many jobs behind the one that answers.
 const BELIEVED: u32 = 3;
 
+/// How often in a row a worker that has shown that it has the job must have said before that it does not know it, until it is
+/// believed that it lost it. One such answer may have been on its way since before the job was stored, even when the worker
+/// has been asked anew meanwhile: it need not say in which order it was asked.
+const LOST: u32 = 2;
+
 pub(super) fn ignore(why: Ignored) -> Change {
     Change { ignored: Some(why), ..Change::default() }
 }
@@ -185,8 +190,8 @@ impl Tries<'_> {
     }
 
     /// A 404. Its two threads may have raced, so that it may even overtake the 201, or the POST was lost on the way. Asked
-    /// once more, a worker that was known to have the job has lost it; any other gets it again. When it may not start any
-    /// more, the worker is asked on until it has said so long enough.
+    /// again, a worker that was known to have the job has lost it; any other gets it again. When it may not start any more,
+    /// the worker is asked on until it has said so long enough.
     fn not_found(&self, worker: String, context: &Context) -> Change {
         let job = self.job;
         let expected = job.expected_workers().is_none_or(|names| names.contains(&worker));
@@ -196,16 +201,18 @@ impl Tries<'_> {
         if job.workers_completed.contains(&worker) {
             return ignore(Ignored::Repeated);
         }
+        let had_it = job.workers_started.contains(&worker);
+        let said_before = if let Context::Repeated(times) = context { *times } else { 0 };
         let mut change = Change::default();
         if job.status == JobStatus::Submitting {
             return ignore(Ignored::NotYet);
-        } else if !matches!(context, Context::Repeated(1..)) {
+        } else if said_before < if had_it { LOST } else { 1 } {
             change.follow_up = Some(FollowUp::AskAgain(worker));
-        } else if job.workers_started.contains(&worker) {
+        } else if had_it {
             let message = format!("worker {worker:?} lost the job: it had stored it, and does not know it any more");
             fail(job, &mut change, &worker, message);
         } else if job.is_too_late_to_start(self.now) {
-            if !matches!(context, Context::Repeated(BELIEVED..)) {
+            if said_before < BELIEVED {
                 return ignore(Ignored::NotYet);
             }
             let message = format!("worker {worker:?} never had the job, and its start deadline has passed");

@@ -124,8 +124,10 @@ pub(super) async fn a_lost_job_gets_a_failed_result(database: &impl Database) {
     assert_eq!(outcome.jobs[0].follow_ups, [FollowUp::AskAgain("w1".to_owned())]);
     tell(&store, at(2), &uuid, vec![stored("w1"), lost()]).await;
     assert_eq!(find(&store, &uuid).await.status, JobStatus::Started, "it may have overtaken the 201");
-    let again = Reply { context: Context::Repeated(1), ..Reply::new(uuid.clone(), lost()) };
-    store.job_apply(at(3), RetryPolicy::default(), vec![again]).await.expect("the reply is applied");
+    let again = |times| Reply { context: Context::Repeated(times), ..Reply::new(uuid.clone(), lost()) };
+    store.job_apply(at(3), RetryPolicy::default(), vec![again(1)]).await.expect("the reply is applied");
+    assert_eq!(find(&store, &uuid).await.status, JobStatus::Started, "it may have been under way for long");
+    store.job_apply(at(4), RetryPolicy::default(), vec![again(2)]).await.expect("the reply is applied");
     let found = detail(&store, &uuid).await;
     assert_eq!((found.job.status, found.job.errors.len()), (JobStatus::Completed, 1));
     assert!(found.results["w1"].as_str().contains("lost the job"));
