@@ -43,9 +43,17 @@ pub(super) enum Undone {
 /// The transaction that several calls share.
 pub(super) struct Group {
     durability: Durability,
+    size: Size,
     state: Cell<State>,
     /// What failed last in it.
     failure: RefCell<Arc<str>>,
+}
+
+/// Whether a call is by itself, and can be undone only with all of the transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    One,
+    Several,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +65,8 @@ enum State {
 }
 
 impl Group {
-    fn new(durability: Durability) -> Self {
-        Self { durability, state: Cell::new(State::NotBegun), failure: RefCell::new("nobody says why".into()) }
+    fn new(durability: Durability, size: Size) -> Self {
+        Self { durability, size, state: Cell::new(State::NotBegun), failure: RefCell::new("nobody says why".into()) }
     }
 
     /// What is on the disk once the group is committed.
@@ -84,7 +92,12 @@ impl Group {
 
     /// Begins the part of one call.
     pub(super) fn begin<'a>(&self, connection: &'a Connection) -> rusqlite::Result<Tx<'a>> {
-        if self.state.get() == State::NotBegun {
+        let is_missing = match self.size {
+            // It may have one after the other.
+            Size::One => connection.is_autocommit(),
+            Size::Several => self.state.get() == State::NotBegun,
+        };
+        if is_missing {
             Tx::open(connection, self.durability)?;
         }
         self.state.set(State::Begun);
@@ -93,7 +106,10 @@ impl Group {
             let aborted = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT_ROLLBACK);
             return Err(rusqlite::Error::SqliteFailure(aborted, Some(self.lost().to_string())));
         }
-        Tx::within(connection)
+        match self.size {
+            Size::One => Ok(Tx::of_open(connection)),
+            Size::Several => Tx::within(connection),
+        }
     }
 
     /// Opens the transaction before any call begins. Whether that is kept waiting: another program holds the database. What
@@ -106,9 +122,9 @@ impl Group {
         opened.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
     }
 
-    /// Whether a call has begun already.
+    /// Whether another call has begun already.
     pub(super) fn has_begun(&self) -> bool {
-        self.state.get() == State::Begun
+        self.size == Size::Several && self.state.get() == State::Begun
     }
 
     /// Whether SQLite has undone everything, as it does when the disk is full.
@@ -141,21 +157,38 @@ pub(super) enum Patience {
 /// Carries out a call, together with those that have come by its end. Returns it where it would have to wait.
 pub(super) fn carry_out(connection: &Connection, first: Member, desk: &Desk, patience: Patience) -> Option<Member> {
     let company = desk.company(MOST - 1);
-    if company.is_none() && patience == Patience::Waits {
-        if let Some(tell) = caught(|| (first.work)(connection, None)) {
-            tell(Ok(()));
-        }
-        return None;
-    }
-    let group = Group::new(company.map_or(first.durability, |company| company.or(first.durability)));
+    let durability = company.map_or(first.durability, |company| company.or(first.durability));
+    let group = Group::new(durability, if company.is_some() { Size::Several } else { Size::One });
     if patience == Patience::None && group.is_kept_waiting(connection) {
         return Some(first);
     }
+    match group.size {
+        Size::One => carry_out_one(connection, first, &group),
+        Size::Several => carry_out_several(connection, first, &group, desk),
+    }
+    None
+}
+
+/// Carries out a call by itself.
+fn carry_out_one(connection: &Connection, call: Member, group: &Group) {
+    let tell = caught(|| (call.work)(connection, Some(group)));
+    // It may have been opened and not been begun.
+    let ended = if connection.is_autocommit() { Ok(()) } else { Tx::undo_open(connection) };
+    if let Err(error) = ended {
+        tracing::warn!(%error, "Could not undo a transaction");
+    }
+    if let Some(tell) = tell {
+        tell(Ok(()));
+    }
+}
+
+/// Carries out a call and those beside it.
+fn carry_out_several(connection: &Connection, first: Member, group: &Group, desk: &Desk) {
     let rows_before = connection.total_changes();
     let mut tells = Vec::new();
     let mut member = Some(first);
     while let Some(call) = member.take() {
-        tells.extend(caught(|| (call.work)(connection, Some(&group))));
+        tells.extend(caught(|| (call.work)(connection, Some(group))));
         let is_small = connection.total_changes().saturating_sub(rows_before) < MOST_ROWS;
         if tells.len() < MOST && is_small && !group.is_lost(connection) {
             member = desk.join(|call| group.serves(call.durability));
@@ -166,7 +199,6 @@ pub(super) fn carry_out(connection: &Connection, first: Member, desk: &Desk, pat
     for tell in tells.into_iter().rev() {
         tell(outcome.clone());
     }
-    None
 }
 
 #[cfg(test)]
@@ -240,7 +272,7 @@ mod tests {
     fn hand_over(worker: &Worker, (does, durability): (Does, Durability)) -> oneshot::Receiver<Told> {
         let (tell, told) = oneshot::channel();
         let work: Box<Part> = Box::new(move |connection, group| {
-            let company = if group.is_some() { "shared" } else { "alone" };
+            let company = if group.is_some_and(|group| group.size == Size::Several) { "shared" } else { "alone" };
             carry_out(does, durability, connection, group);
             Box::new(move |kept| drop(tell.send((company, kept))))
         });
@@ -284,9 +316,9 @@ mod tests {
     async fn what_must_last_makes_all_of_it_last() {
         let calls = [(Insert(1), Normal), (Insert(2), Normal), (Insert(3), Full)];
         check(&calls, &["shared"; 3], &[1, 2, 3]).await;
-        let group = Group::new(Normal);
+        let group = Group::new(Normal, Size::Several);
         assert!(group.serves(Normal) && !group.serves(Full), "what comes later joins nothing that does not last");
-        assert!(Group::new(Full).serves(Normal));
+        assert!(Group::new(Full, Size::Several).serves(Normal));
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ use super::codec::Codec;
 use super::driver::{Readers, Worker};
 use super::error::{StoreOpenError, is_busy};
 use super::migrate::{self, History, Migrated};
+use super::statement::LOG;
 use super::whereabouts::Whereabouts;
 use crate::transition::MOST_RESULT_BYTES;
 
@@ -203,6 +204,7 @@ fn open_writer(path: &Path, durability: Durability, wait: Duration) -> rusqlite:
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "cache_size", WRITER_CACHE)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG)?;
     // What a statement of many rows, or a call of several, might have to undo is kept aside: in memory, as a file would be
     // written for it, with as many writes as the commit needs, and fail where there is no room for temporary files.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
