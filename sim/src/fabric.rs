@@ -236,8 +236,10 @@ impl State {
                     self.say(Inbound::Reply(Reply::new(job.clone(), kind.clone())));
                     if self.noise.double && self.rng.per_mille(20) {
                         self.say(Inbound::Reply(Reply::new(job, kind)));
-                    } else if self.echoes() {
-                        self.say_again(Inbound::Reply(Reply::new(job, kind)));
+                    } else {
+                        for _ in 0..self.repeats(&kind) {
+                            self.say_again(Inbound::Reply(Reply::new(job.clone(), kind.clone())));
+                        }
                     }
                 }
             }

@@ -159,7 +159,7 @@ impl<H: Shelf> World<H> {
                 self.call(&store, op).await?;
             }
             Step::Clock(millis) => self.clock.step(millis.saturating_mul(1000)),
-            Step::Crash => self.crash(),
+            Step::Crash => self.crash().await,
             Step::Stop => self.stop().await,
             Step::Start => self.start().await,
             Step::Arm(after, charge) => self.gate.arm(*after, charge.clone()),
@@ -222,11 +222,14 @@ impl<H: Shelf> World<H> {
         })
     }
 
-    fn crash(&mut self) {
-        if self.process.take().is_some() {
+    async fn crash(&mut self) {
+        if let Some(Process { run, store, .. }) = self.process.take() {
             self.journal.note(self.clock.truth(), || "the client dies".into());
             self.fabric.state().close();
             self.clock.forget();
+            drop(run);
+            // What a thread of the store has begun is done or not before anybody looks.
+            store.close().await;
         }
     }
 
@@ -288,7 +291,7 @@ impl<H: Shelf> World<H> {
             self.fabric.state().close();
             self.clock.forget();
         } else if self.gate.is_crashed() {
-            self.crash();
+            self.crash().await;
         }
         if self.clock.is_stuck() || self.gate.runs_away() {
             self.journal.broken("the loop turns on the spot", String::new);

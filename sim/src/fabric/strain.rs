@@ -1,7 +1,7 @@
 //! What makes the threads of a worker race: they are held up, and what goes between the broker and them is doubled. It has
 //! chance of its own, so that all else that follows from a seed is the same with and without.
 
-use norfab_model::Inbound;
+use norfab_model::{Inbound, ReplyKind};
 
 use super::{Event, Held, Lane, MILLI, Micros, SECOND, State};
 use crate::rng::Rng;
@@ -17,13 +17,15 @@ pub(super) struct Strain {
     rng: Rng,
     /// How often something that arrives finds its worker held up.
     stalls_per_mille: u64,
+    /// Chance of the answers that a job is not known alone.
+    babble: Rng,
 }
 
 impl Strain {
     pub(super) fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x57a1);
         let stalls_per_mille = rng.pick(&[200, 400, 600]);
-        Self { rng, stalls_per_mille }
+        Self { rng, stalls_per_mille, babble: Rng::new(seed ^ 0xbab1) }
     }
 }
 
@@ -31,6 +33,17 @@ impl State {
     /// Whether a message comes twice.
     pub(super) fn echoes(&mut self) -> bool {
         self.noise.echoes && self.strain.rng.per_mille(300)
+    }
+
+    /// How often what a worker says comes again. That it does not know a job comes again and again: nobody must believe it
+    /// for that.
+    pub(super) fn repeats(&mut self, kind: &ReplyKind) -> u64 {
+        let echoes = self.echoes();
+        let babble = &mut self.strain.babble;
+        match kind {
+            ReplyKind::NotFound { .. } if echoes || self.noise.echoes && babble.per_mille(500) => babble.between(1, 4),
+            _ => u64::from(echoes),
+        }
     }
 
     /// The broker hands a message to a worker's process.
