@@ -140,12 +140,13 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
         let (dispatcher, control, notices) = Dispatcher::new(ports, config);
         shared.set_control(Some(control.clone()));
         let clock = shared.clock.clone();
-        self.core.shared.home.watch_from_outside(dispatcher.watch(), self.core.stop.subscribe());
+        let watched = self.core.shared.home.watch(dispatcher.watch());
         self.spawn(async move {
             match lock {
                 Some(lock) => lock.guard(dispatcher.run(), &control, clock).await,
                 None => dispatcher.run().await,
             }
+            drop(watched);
         });
         self.spawn(async move {
             shared.spread(notices).await;
@@ -366,7 +367,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Client<S, B, C> {
             tracing::warn!("Something did not end in time and is cut off; the next start picks up what is under way");
             tasks.iter().for_each(JoinHandle::abort);
             self.core.shared.watchers.close();
-            // They end where they wait, and the lock is freed with them.
+            // They end where they wait, and the lock is freed with them. One whose thread waits for the disk does so once the
+            // disk answers: until then it may still write, and keeps the lock.
             let cut_off = async {
                 for task in tasks {
                     // That it was cut off was said.

@@ -116,6 +116,7 @@ impl Guest {
         let (dispatcher, control, notices) =
             Dispatcher::new(ports, Config { scope: Scope::Jobs(Vec::new()), ..config });
         shared.set_control(Some(control.clone()));
+        let watched = shared.home.watch(dispatcher.watch());
         let running = shared.home.spawn(dispatcher.run());
         let spreading = shared.home.spawn({
             let shared = Arc::clone(shared);
@@ -126,6 +127,7 @@ impl Guest {
         shared.set_control(None);
         // A panic of these tasks is not ours to spread; they have nothing to return.
         let _ = running.await;
+        drop(watched);
         let _ = spreading.await;
         if let Some(reason) = unreachable {
             self.give_up(shared, &reason).await;

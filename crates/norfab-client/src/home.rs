@@ -2,10 +2,11 @@
 //! for the disk itself, so that a job changes threads where it comes from the caller and where it goes back, and nowhere else.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
+use norfab_dispatch::Watch;
 use tokio::runtime::{Builder, EnterGuard, Handle};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc as needs;
 use tokio::task::JoinHandle;
 
 /// Where the tasks of a client run, and the store that they use.
@@ -20,7 +21,7 @@ pub(crate) struct Home<S> {
 #[derive(Debug)]
 struct Thread {
     runtime: Handle,
-    needed: mpsc::Sender<()>,
+    needed: needs::Sender<()>,
 }
 
 impl<S> Home<S> {
@@ -32,7 +33,7 @@ impl<S> Home<S> {
     /// A thread of its own.
     pub(crate) fn start(store: S) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (needed, mut no_more) = mpsc::channel(1);
+        let (needed, mut no_more) = needs::channel(1);
         let thread = Thread { runtime: runtime.handle().clone(), needed };
         std::thread::Builder::new().name("norfab-dispatch".to_owned()).spawn(move || {
             // Nothing is ever sent: it ends when nobody can.
@@ -56,26 +57,28 @@ impl<S> Home<S> {
         }
     }
 
-    /// Has the caller's runtime watch over what may keep the thread here waiting, until all stops.
-    pub(crate) fn watch_from_outside(
-        &self,
-        watching: impl Future<Output = ()> + Send + 'static,
-        mut stop: watch::Receiver<bool>,
-    ) {
-        // Within one runtime there is no outside.
-        if self.thread.is_some() {
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = watching => {}
-                    _ = stop.wait_for(|stopped| *stopped) => {}
-                }
-            });
+    /// Watches over a dispatcher for as long as what is returned is kept: where its thread waits for the disk, another one has
+    /// to notice that it does so for long.
+    pub(crate) fn watch(&self, watch: Watch) -> Option<mpsc::Sender<()>> {
+        self.thread.as_ref()?;
+        let (kept, over) = mpsc::channel();
+        let watching = std::thread::Builder::new().name("norfab-watch".to_owned()).spawn(move || look(watch, &over));
+        if let Err(error) = watching {
+            // It serves all the same.
+            tracing::debug!("Cannot watch over the dispatcher: {error}");
         }
+        Some(kept)
     }
 
     /// What is connected while this is held is served here.
     pub(crate) fn enter(&self) -> Option<EnterGuard<'_>> {
         self.thread.as_ref().map(|thread| thread.runtime.enter())
+    }
+}
+
+fn look(mut watch: Watch, over: &mpsc::Receiver<()>) {
+    while over.recv_timeout(watch.interval()) == Err(mpsc::RecvTimeoutError::Timeout) {
+        watch.look();
     }
 }
 

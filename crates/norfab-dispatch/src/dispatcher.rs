@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::control::Command;
 use crate::event::{self, Event};
 use crate::gather::{LULL, Lull};
-use crate::hang::{self, Passes};
+use crate::hang::{Passes, Watch};
 use crate::hold::{Gait, Hold};
 use crate::instants::Attempts;
 use crate::link::LinkMonitor;
@@ -199,11 +199,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         (dispatcher, Control { commands: command_sender, health: health_receiver }, notice_receiver)
     }
 
-    /// A watch that tells in the health, and in the log, when a pass does not end. The dispatcher does so itself while its
-    /// thread is free; where the store keeps that thread waiting, run this in another one. It tells between once and twice
-    /// [`Config::storage_patience`] after the beginning of the pass, and ends as long after the dispatcher.
-    pub fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
-        hang::watch(Arc::downgrade(&self.passes), self.config.storage_patience)
+    /// A watch over a dispatcher that the store may keep waiting without its thread being free, for another thread. One whose
+    /// thread is free notices by itself.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch::new(&self.passes, self.config.storage_patience)
     }
 
     /// Serves until it is told to shut down or every [`Control`] is gone.

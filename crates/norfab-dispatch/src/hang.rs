@@ -1,7 +1,7 @@
 //! A database that neither works nor fails: while it does not answer, the health says so. Once it answers, all goes on.
 //!
-//! There are two who notice: the dispatcher itself, where the database works elsewhere, and a watch in another thread, where
-//! the dispatcher's own thread waits for the disk.
+//! There are two who notice: the dispatcher itself, where the database works elsewhere, and a [`Watch`] in another thread,
+//! where the dispatcher's own thread waits for the disk.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ impl Passes {
         if let Ok(done) = tokio::time::timeout(patience, pass.as_mut()).await {
             return done;
         }
-        let is_first = self.tell(patience);
+        let is_first = self.tell(patience, self.under_way());
         let done = pass.await;
         if is_first {
             tell_end();
@@ -47,11 +47,14 @@ impl Passes {
         done
     }
 
-    /// Tells that the database does not answer, unless that was told. Whether it was not.
-    fn tell(&self, patience: Duration) -> bool {
+    /// Tells that the database does not answer this pass, unless that was told or it has ended. Whether it was told now.
+    fn tell(&self, patience: Duration, pass: Option<u64>) -> bool {
         let trouble = format!("the job database has not answered for {patience:?}");
         let is_first = self.health.send_if_modified(|health| {
-            let is_first = health.storage_error.is_none();
+            let is_first = health.storage_error.is_none() && self.under_way() == pass;
+            if !is_first {
+                return false;
+            }
             health.storage_error.get_or_insert_with(|| trouble.clone());
             is_first
         });
@@ -71,22 +74,49 @@ fn tell_end() {
     tracing::info!("The job database answers again");
 }
 
-/// Looks each time that `patience` has passed whether a pass is under way that was so before, and tells it. Ends when its
-/// dispatcher has.
-pub(crate) async fn watch(passes: Weak<Passes>, patience: Duration) {
-    let (mut before, mut told) = (None, None);
-    loop {
-        tokio::time::sleep(patience).await;
-        let Some(passes) = passes.upgrade() else { return };
+/// How often a watch looks while the patience lasts.
+const LOOKS: u32 = 4;
+
+/// A watch over the passes of a dispatcher that may keep its own thread waiting: have another thread [look](Self::look) every
+/// [`interval`](Self::interval). It tells in the health, and in the log, when a pass does not end.
+#[derive(Debug)]
+pub struct Watch {
+    passes: Weak<Passes>,
+    patience: Duration,
+    /// The pass that was under way at the last look, and at how many looks before.
+    seen: Option<(u64, u32)>,
+    told: Option<u64>,
+}
+
+impl Watch {
+    pub(crate) fn new(passes: &Arc<Passes>, patience: Duration) -> Self {
+        Self { passes: Arc::downgrade(passes), patience, seen: None, told: None }
+    }
+
+    /// How long to wait from one look to the next: a quarter of
+    /// [`Config::storage_patience`](crate::Config::storage_patience). What hangs is told as much later at the most.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.patience / LOOKS
+    }
+
+    /// Looks whether the pass under way is so for too long.
+    pub fn look(&mut self) {
+        // Where it is gone, the dispatcher has ended.
+        let Some(passes) = self.passes.upgrade() else { return };
         let now = passes.under_way();
-        if told.is_some() && told != now {
-            told = None;
+        if self.told.is_some() && self.told != now {
+            self.told = None;
             tell_end();
         }
-        if now.is_some() && now == before && told.is_none() && passes.tell(patience) {
-            told = now;
+        self.seen = now.map(|pass| match self.seen {
+            Some((before, looks)) if before == pass => (pass, looks.saturating_add(1)),
+            _ => (pass, 0),
+        });
+        let is_long = self.seen.is_some_and(|(_, looks)| looks >= LOOKS);
+        if is_long && self.told.is_none() && passes.tell(self.patience, now) {
+            self.told = now;
         }
-        before = now;
     }
 }
 
@@ -120,27 +150,34 @@ mod tests {
         check(Duration::from_secs(31), Some(TOLD)).await;
     }
 
-    /// What the watch tells by the end of these turns, one each time that the patience is over.
-    async fn check_watch(turns: &[u64], told: Option<&str>) {
+    /// What the watch tells by the last of its looks, each of which finds the passes at this turn.
+    fn check_watch(turns: &[u64], told: Option<&str>) {
         let (passes, seen) = passes();
-        let watching = tokio::spawn(watch(Arc::downgrade(&passes), PATIENCE));
-        tokio::task::yield_now().await;
+        let mut watch = Watch::new(&passes, PATIENCE);
+        assert_eq!(watch.interval() * LOOKS, PATIENCE);
         for turn in turns {
             passes.turns.store(*turn, Ordering::Relaxed);
-            tokio::time::sleep(PATIENCE).await;
-            tokio::task::yield_now().await;
+            watch.look();
         }
         assert_eq!(seen.borrow().storage_error.as_deref(), told, "{turns:?}");
         drop(passes);
-        watching.await.expect("it ends with the dispatcher");
+        watch.look();
     }
 
     /// The thread of the dispatcher waits for the disk itself, and cannot tell.
-    #[tokio::test(start_paused = true)]
-    async fn a_pass_that_was_under_way_at_the_last_look_is_told() {
-        check_watch(&[1, 1], Some(TOLD)).await;
-        check_watch(&[1, 3, 5], None).await;
-        check_watch(&[0, 2, 2, 2], None).await;
-        check_watch(&[1], None).await;
+    #[test]
+    fn a_pass_that_does_not_end_is_told() {
+        check_watch(&[0, 1, 1, 1, 1], None);
+        check_watch(&[0, 1, 1, 1, 1, 1], Some(TOLD));
+        check_watch(&[1, 1, 1, 3, 3, 3, 3], None);
+        check_watch(&[2; 9], None);
+    }
+
+    #[test]
+    fn a_pass_that_ends_meanwhile_is_not_told() {
+        let (passes, seen) = passes();
+        passes.turns.store(2, Ordering::Relaxed);
+        assert!(!passes.tell(PATIENCE, Some(1)));
+        assert_eq!(seen.borrow().storage_error, None);
     }
 }

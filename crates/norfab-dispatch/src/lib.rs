@@ -43,4 +43,5 @@ mod trouble;
 pub use config::Config;
 pub use control::{Control, ControlError, Health, LinkState, Notice};
 pub use dispatcher::{Dispatcher, Ports};
+pub use hang::Watch;
 pub use manual::ManualClock;

@@ -253,6 +253,15 @@ impl Session<'_> {
         begun.map_err(storage(doing))
     }
 
+    /// Commits what another call goes on with at once.
+    fn commit_before_more(&self, tx: Tx<'_>, doing: &'static str) -> Result<(), StoreError> {
+        let committed = match self.group {
+            Some(group) => group.commit_before_more(tx),
+            None => tx.commit_before_more(),
+        };
+        committed.map_err(storage(doing))
+    }
+
     /// The connection, to read with.
     fn read(&self, doing: &'static str) -> Result<&Connection, StoreError> {
         self.connections.whereabouts.check().map_err(storage(doing))?;

@@ -27,11 +27,17 @@ impl Database for Memory {
 struct Sqlite {
     folder: Arc<tempfile::TempDir>,
     options: StoreOptions,
+    handle: fn(SqliteStore) -> SqliteStore,
 }
 
 impl Sqlite {
     fn new(options: StoreOptions) -> Self {
-        Self { folder: Arc::new(tempfile::tempdir().unwrap()), options }
+        Self { folder: Arc::new(tempfile::tempdir().unwrap()), options, handle: |store| store }
+    }
+
+    /// What it writes is carried out where it is awaited.
+    fn working_here() -> Self {
+        Self { handle: |store| store.working_here(), ..Self::new(StoreOptions::default()) }
     }
 
     fn path(&self) -> PathBuf {
@@ -43,7 +49,7 @@ impl Database for Sqlite {
     type Store = SqliteStore;
 
     async fn open(&self) -> SqliteStore {
-        SqliteStore::open(self.path(), &self.options).await.unwrap()
+        (self.handle)(SqliteStore::open(self.path(), &self.options).await.unwrap())
     }
 
     async fn leave(&self, schedule: &ScheduleId, cursor: LeftCursor) {
@@ -59,6 +65,11 @@ async fn memory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_with_lz4() {
     exercise(async || Sqlite::new(StoreOptions::default())).await;
+}
+
+#[tokio::test]
+async fn sqlite_in_the_thread_of_the_caller() {
+    exercise(async || Sqlite::working_here()).await;
 }
 
 #[tokio::test]

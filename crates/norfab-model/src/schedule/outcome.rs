@@ -105,6 +105,13 @@ mod tests {
         assert_eq!(LastOutcome::from_column(&outcome.to_column()), Some(outcome));
     }
 
+    /// As it was stored first.
+    #[test]
+    fn one_with_named_fields_is_read() {
+        let named = r#"{"when":"2026-11-30T00:00:00Z","coalesce":"latest","due":1,"created":1}"#;
+        assert_eq!(LastOutcome::from_column(named), Some(outcome(Coalesce::Latest, 1, 1)));
+    }
+
     #[test]
     fn shown() {
         use Coalesce::{All, Earliest, Latest};

@@ -45,8 +45,16 @@ pub(super) struct Group {
     durability: Durability,
     size: Size,
     state: Cell<State>,
+    follows: Cell<Follows>,
     /// What failed last in it.
     failure: RefCell<Arc<str>>,
+}
+
+/// Whether another call goes on at once with what one of these did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    Nothing,
+    More,
 }
 
 /// Whether a call is by itself, and can be undone only with all of the transaction.
@@ -66,7 +74,14 @@ enum State {
 
 impl Group {
     fn new(durability: Durability, size: Size) -> Self {
-        Self { durability, size, state: Cell::new(State::NotBegun), failure: RefCell::new("nobody says why".into()) }
+        let follows = Cell::new(Follows::Nothing);
+        Self {
+            durability,
+            size,
+            follows,
+            state: Cell::new(State::NotBegun),
+            failure: RefCell::new("nobody says why".into()),
+        }
     }
 
     /// What is on the disk once the group is committed.
@@ -122,6 +137,15 @@ impl Group {
         opened.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
     }
 
+    /// Commits the part of a call that another one goes on with at once.
+    pub(super) fn commit_before_more(&self, part: Tx<'_>) -> rusqlite::Result<()> {
+        self.follows.set(Follows::More);
+        match self.size {
+            Size::One => part.commit_before_more(),
+            Size::Several => part.commit(),
+        }
+    }
+
     /// Whether another call has begun already.
     pub(super) fn has_begun(&self) -> bool {
         self.size == Size::Several && self.state.get() == State::Begun
@@ -143,7 +167,11 @@ impl Group {
         if self.is_lost(connection) {
             return Err(self.lost());
         }
-        Tx::close(connection).map_err(|error| Undone::Commit(Arc::new(error.into())))
+        let closed = match self.follows.get() {
+            Follows::Nothing => Tx::close(connection),
+            Follows::More => Tx::close_before_more(connection),
+        };
+        closed.map_err(|error| Undone::Commit(Arc::new(error.into())))
     }
 }
 

@@ -47,8 +47,11 @@ pub(super) fn job_release_due(
     }
     fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
-    let committed = if more { tx.commit_before_more() } else { tx.commit() };
-    committed.map_err(storage(DOING))?;
+    if more {
+        shared.commit_before_more(tx, DOING)?
+    } else {
+        tx.commit().map_err(storage(DOING))?
+    };
     Ok(Released { released: jobs(released), missed: jobs(missed) })
 }
 

@@ -101,12 +101,20 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Commits what another call goes on with at once: the log is not written back to the file before the last of them,
+    /// Commits what another call goes on with at once, see [`close_before_more`](Self::close_before_more).
+    pub(super) fn commit_before_more(mut self) -> rusqlite::Result<()> {
+        let committed = Self::close_before_more(self.connection);
+        if committed.is_ok() {
+            self.extent = Extent::Over;
+        }
+        committed
+    }
+
+    /// As [`close`](Self::close), before more of the same: the log is not written back to the file before the last of it,
     /// unless it is long. Pages that each of them changes are written back once.
-    pub(super) fn commit_before_more(self) -> rusqlite::Result<()> {
-        let connection = self.connection;
+    pub(super) fn close_before_more(connection: &Connection) -> rusqlite::Result<()> {
         connection.pragma_update(None, "wal_autocheckpoint", LONG_LOG)?;
-        let committed = self.commit();
+        let committed = Self::close(connection);
         // What is committed stays so, whether this succeeds or the log may be long from now on.
         let _ = connection.pragma_update(None, "wal_autocheckpoint", LOG);
         committed

@@ -71,11 +71,10 @@ fn attempt(
     let (mut outcome, mut events) = aside::with(place, |aside| pass.carry_out(&tx, &local, numbers, aside))?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
     outcome.next_due_at = next_due(&tx).map_err(storage(DOING))?;
-    let committed = match then {
-        Then::More => tx.commit_before_more(),
-        Then::Nothing => tx.commit(),
-    };
-    committed.map_err(storage(DOING))?;
+    match then {
+        Then::More => shared.commit_before_more(tx, DOING)?,
+        Then::Nothing => tx.commit().map_err(storage(DOING))?,
+    }
     Ok(outcome)
 }
 
