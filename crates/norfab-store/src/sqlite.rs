@@ -444,11 +444,14 @@ impl Store for SqliteStore {
         const DOING: &str = "look for changes";
         // SQLite counts what other connections committed, so this store's own commits do not show: all that is written is
         // written by this one.
-        let version = |session: &Session<'_>| {
+        let shared = Arc::clone(&self.shared);
+        let version = move |connection: &Connection| {
+            let session = Session { shared: &shared, connection, group: None };
             let mut statement = session.read(DOING)?.prepare_cached("PRAGMA data_version").map_err(storage(DOING))?;
             statement.query_one((), |row| row.get(0)).map_err(storage(DOING))
         };
-        self.shared.on_writer(version).await
+        let looked = self.shared.connections.kept.look(self.hands, version).await;
+        looked.unwrap_or_else(|none| Err(no_answer(none)))
     }
 
     async fn close(&self) {

@@ -68,6 +68,12 @@ impl Desk {
         self.state().is_open
     }
 
+    /// Whether nobody works with the connection.
+    #[cfg(test)]
+    pub(super) fn is_free(&self) -> bool {
+        self.state().connection.is_some()
+    }
+
     /// Takes no more work. The connection is closed by its thread, once all is done.
     pub(super) fn close(&self) {
         self.state().is_open = false;
@@ -78,7 +84,7 @@ impl Desk {
     pub(super) fn serve(&self, mut connection: Connection) {
         loop {
             while let Some(work) = self.next_if(|_| true) {
-                self.carry_out(&connection, work);
+                drop(caught(|| self.carry_out(&connection, work, Patience::Waits)));
             }
             let mut state = self.state();
             if state.row.is_empty() {
@@ -107,10 +113,14 @@ impl Desk {
         }
     }
 
-    fn carry_out(&self, connection: &Connection, work: Work) {
+    /// Carries out work. Returns it where it would have to wait.
+    fn carry_out(&self, connection: &Connection, work: Work, patience: Patience) -> Option<Work> {
         match work {
-            Work::Alone(work) => drop(caught(|| work(connection))),
-            Work::Shared(first) => drop(caught(|| group::carry_out(connection, first, self, Patience::Waits))),
+            Work::Alone(work) | Work::Look(work) => {
+                work(connection);
+                None
+            }
+            Work::Shared(first) => group::carry_out(connection, first, self, patience).map(Work::Shared),
         }
     }
 
@@ -120,9 +130,9 @@ impl Desk {
         let Some(connection) = self.state().connection.take() else { return };
         let may_go = connection.busy_timeout(Duration::ZERO).is_ok();
         while may_go && !is_done() {
-            let Some(Work::Shared(first)) = self.next_if(|work| work.shared().is_some()) else { break };
-            if let Some(Some(first)) = caught(|| group::carry_out(&connection, first, self, Patience::None)) {
-                self.state().row.push_front(Work::Shared(first));
+            let Some(work) = self.next_if(|work| !work.may_wait()) else { break };
+            if let Some(Some(waits)) = caught(|| self.carry_out(&connection, work, Patience::None)) {
+                self.state().row.push_front(waits);
                 break;
             }
         }
@@ -144,7 +154,7 @@ impl Desk {
     pub(super) fn join(&self, suits: impl FnOnce(&Member) -> bool) -> Option<Member> {
         match self.next_if(|work| work.shared().is_some_and(suits))? {
             Work::Shared(call) => Some(call),
-            Work::Alone(_) => None,
+            Work::Alone(_) | Work::Look(_) => None,
         }
     }
 

@@ -18,6 +18,8 @@ use super::whereabouts::Astray;
 /// What a thread is to do with its connection.
 pub(super) enum Work {
     Alone(Box<dyn FnOnce(&Connection) + Send>),
+    /// What only looks, and waits for nobody.
+    Look(Box<dyn FnOnce(&Connection) + Send>),
     Shared(Member),
 }
 
@@ -25,9 +27,14 @@ impl Work {
     /// The call that may share its transaction.
     pub(super) fn shared(&self) -> Option<&Member> {
         match self {
-            Self::Alone(_) => None,
+            Self::Alone(_) | Self::Look(_) => None,
             Self::Shared(member) => Some(member),
         }
+    }
+
+    /// Whether it may be that it waits for another program that holds the database, unless it is told not to.
+    pub(super) fn may_wait(&self) -> bool {
+        matches!(self, Self::Alone(_))
     }
 }
 
@@ -121,6 +128,17 @@ impl Worker {
         self.answer(Hands::Thread, answered).await
     }
 
+    /// Has something looked at after all that was handed over before.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        hands: Hands,
+        look: impl FnOnce(&Connection) -> T + Send + 'static,
+    ) -> Result<T, NoAnswer> {
+        let (answer, answered) = oneshot::channel();
+        self.put(Work::Look(Box::new(move |connection| drop(answer.send(look(connection))))))?;
+        self.answer(hands, answered).await
+    }
+
     /// Puts work behind all that was handed over before. Whoever does so waits for an [answer](Self::answer).
     pub(super) fn put(&self, work: Work) -> Result<(), NoAnswer> {
         self.desk.put(work)
@@ -147,6 +165,14 @@ impl Worker {
         }
         drop(caller);
         answered.await.map_err(|_| NoAnswer::Panicked)
+    }
+
+    /// Waits until nobody works with the connection: who told an answer may have it for a moment more.
+    #[cfg(test)]
+    pub(super) async fn rest(&self) {
+        while !self.desk.is_free() {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Whether it takes more work.

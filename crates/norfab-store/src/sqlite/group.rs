@@ -393,6 +393,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder.path().join("some.db")).await;
         let here = thread::current().id();
+        worker.rest().await;
         assert_eq!(ask(&worker, 1).await, here);
         let commits =
             |connection: &Connection| connection.query_one("PRAGMA data_version", (), |row| row.get::<_, i64>(0));
