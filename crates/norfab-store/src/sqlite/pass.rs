@@ -48,10 +48,10 @@ pub(super) fn job_release_due(
     fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
     if more {
-        shared.commit_before_more(tx, DOING)?
+        shared.commit_before_more(tx, DOING)?;
     } else {
-        tx.commit().map_err(storage(DOING))?
-    };
+        tx.commit().map_err(storage(DOING))?;
+    }
     Ok(Released { released: jobs(released), missed: jobs(missed) })
 }
 
