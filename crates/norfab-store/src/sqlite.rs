@@ -157,6 +157,15 @@ impl SqliteStore {
 }
 
 impl Shared {
+    /// Work as a connection does it that shares no transaction.
+    fn by_itself<T>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Session<'_>) -> T + Send + 'static,
+    ) -> impl FnOnce(&Connection) -> T + Send + 'static {
+        let shared = Arc::clone(self);
+        move |connection| work(&Session { shared: &shared, connection, group: None })
+    }
+
     /// Has work done by the thread that writes, by itself.
     async fn on_writer<T, E>(
         self: &Arc<Self>,
@@ -166,9 +175,7 @@ impl Shared {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let shared = Arc::clone(self);
-        let work = move |connection: &Connection| work(&Session { shared: &shared, connection, group: None });
-        let done = self.connections.kept.run(work).await;
+        let done = self.connections.kept.run(self.by_itself(work)).await;
         done.unwrap_or_else(|none| Err(no_answer(none).into()))
     }
 
@@ -179,8 +186,9 @@ impl Shared {
         work: impl FnOnce(&Session<'_>) -> Tell + Send + 'static,
     ) -> Result<(), NoAnswer> {
         let shared = Arc::clone(self);
-        let work =
-            move |connection: &Connection, group: Option<&Group>| work(&Session { shared: &shared, connection, group });
+        let work = move |connection: &Connection, group: &Group| {
+            work(&Session { shared: &shared, connection, group: Some(group) })
+        };
         self.connections.kept.put(Work::Shared(Member { durability, work: Box::new(work) }))
     }
 
@@ -193,9 +201,7 @@ impl Shared {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let shared = Arc::clone(self);
-        let work = move |connection: &Connection| work(&Session { shared: &shared, connection, group: None });
-        let done = self.connections.readers.run(work).await;
+        let done = self.connections.readers.run(self.by_itself(work)).await;
         done.unwrap_or_else(|none| Err(no_answer(none).into()))
     }
 
@@ -444,13 +450,11 @@ impl Store for SqliteStore {
         const DOING: &str = "look for changes";
         // SQLite counts what other connections committed, so this store's own commits do not show: all that is written is
         // written by this one.
-        let shared = Arc::clone(&self.shared);
-        let version = move |connection: &Connection| {
-            let session = Session { shared: &shared, connection, group: None };
+        let version = |session: &Session<'_>| {
             let mut statement = session.read(DOING)?.prepare_cached("PRAGMA data_version").map_err(storage(DOING))?;
             statement.query_one((), |row| row.get(0)).map_err(storage(DOING))
         };
-        let looked = self.shared.connections.kept.look(self.hands, version).await;
+        let looked = self.shared.connections.kept.look(self.hands, self.shared.by_itself(version)).await;
         looked.unwrap_or_else(|none| Err(no_answer(none)))
     }
 

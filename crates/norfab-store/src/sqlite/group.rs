@@ -1,4 +1,4 @@
-//! Calls that wait for the thread that writes at the same time share one transaction, and so one log entry of each page and
+//! Calls that wait for the connection that writes at the same time share one transaction, and so one log entry of each page and
 //! one wait for the disk. Each is still whole by itself: what one of them undoes is undone for it alone.
 
 use std::cell::{Cell, RefCell};
@@ -26,7 +26,7 @@ pub(super) struct Member {
 }
 
 /// What a call does, within a transaction that it may share.
-type Part = dyn FnOnce(&Connection, Option<&Group>) -> Tell + Send;
+type Part = dyn FnOnce(&Connection, &Group) -> Tell + Send;
 
 /// Tells who waits for a call what came of it, once it is known whether the transaction stays.
 pub(super) type Tell = Box<dyn FnOnce(Result<(), Undone>) + Send>;
@@ -199,10 +199,9 @@ pub(super) fn carry_out(connection: &Connection, first: Member, desk: &Desk, pat
 
 /// Carries out a call by itself.
 fn carry_out_one(connection: &Connection, call: Member, group: &Group) {
-    let tell = caught(|| (call.work)(connection, Some(group)));
+    let tell = caught(|| (call.work)(connection, group));
     // It may have been opened and not been begun.
-    let ended = if connection.is_autocommit() { Ok(()) } else { Tx::undo_open(connection) };
-    if let Err(error) = ended {
+    if let Err(error) = Tx::undo_open(connection) {
         tracing::warn!(%error, "Could not undo a transaction");
     }
     if let Some(tell) = tell {
@@ -216,7 +215,7 @@ fn carry_out_several(connection: &Connection, first: Member, group: &Group, desk
     let mut tells = Vec::new();
     let mut member = Some(first);
     while let Some(call) = member.take() {
-        tells.extend(caught(|| (call.work)(connection, Some(group))));
+        tells.extend(caught(|| (call.work)(connection, group)));
         let is_small = connection.total_changes().saturating_sub(rows_before) < MOST_ROWS;
         if tells.len() < MOST && is_small && !group.is_lost(connection) {
             member = desk.join(|call| group.serves(call.durability));
@@ -281,9 +280,8 @@ mod tests {
         go_on
     }
 
-    fn carry_out(does: Does, durability: Durability, connection: &Connection, group: Option<&Group>) {
-        let begun = group.map_or_else(|| Tx::begin(connection, durability), |group| group.begin(connection));
-        let tx = begun.unwrap();
+    fn carry_out(does: Does, connection: &Connection, group: &Group) {
+        let tx = group.begin(connection).unwrap();
         let done = match does {
             Insert(number) => tx.execute("INSERT INTO one VALUES (?1)", [number]).map(drop),
             Undo => return assert_eq!(tx.execute("INSERT INTO one VALUES (-1)", ()).unwrap(), 1),
@@ -300,8 +298,8 @@ mod tests {
     fn hand_over(worker: &Worker, (does, durability): (Does, Durability)) -> oneshot::Receiver<Told> {
         let (tell, told) = oneshot::channel();
         let work: Box<Part> = Box::new(move |connection, group| {
-            let company = if group.is_some_and(|group| group.size == Size::Several) { "shared" } else { "alone" };
-            carry_out(does, durability, connection, group);
+            let company = if group.size == Size::Several { "shared" } else { "alone" };
+            carry_out(does, connection, group);
             Box::new(move |kept| drop(tell.send((company, kept))))
         });
         worker.put(Work::Shared(Member { durability, work })).unwrap();
@@ -373,7 +371,7 @@ mod tests {
     async fn ask(worker: &Worker, number: i64) -> ThreadId {
         let (tell, told) = oneshot::channel();
         let work: Box<Part> = Box::new(move |connection, group| {
-            carry_out(Insert(number), Full, connection, group);
+            carry_out(Insert(number), connection, group);
             Box::new(move |kept| drop(tell.send(kept.map(|()| thread::current().id()))))
         });
         worker.put(Work::Shared(Member { durability: Full, work })).unwrap();
