@@ -152,7 +152,8 @@ impl ClientBuilder {
         }
     }
 
-    /// Opens the database and starts what belongs to the role. An owner waits for a guest to end.
+    /// Opens the database and starts what belongs to the role. An owner waits for a guest to end. What an owner and a guest
+    /// run has a thread of its own, which may wait for the disk; the caller's runtime is not kept waiting by it.
     ///
     /// # Errors
     /// [`ClientError`]: nothing was started then.
