@@ -190,6 +190,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             an_occurrence_becomes_a_job_at_its_due_time
             policies_decide_what_becomes_of_a_heap
             one_missed_job_stands_for_all
+            what_a_pass_missed_is_listed_before_what_it_runs
             a_week_that_was_slept_over_runs_late_or_is_missed
             a_schedule_ends_with_its_last_occurrence
             the_earliest_are_looked_at_first_and_each_once

@@ -97,26 +97,29 @@ impl Batch {
         self.budget_used
     }
 
-    /// The jobs to add, in their order.
+    /// The jobs to add, in their order: what was missed was due before what runs, so it comes first.
     pub(crate) fn jobs(&self) -> Vec<PlannedRow> {
-        let of_step = |(due, decision): &(Due, Decision)| match decision {
-            Decision::Plan(plan) => self.jobs_of(due, plan),
-            Decision::SwitchOff(_) => Vec::new(),
-        };
-        self.steps.iter().flat_map(of_step).collect()
+        let plans = self.steps.iter().filter_map(|(due, decision)| match decision {
+            Decision::Plan(plan) => Some((due, plan)),
+            Decision::SwitchOff(_) => None,
+        });
+        let missed = plans.clone().flat_map(|(due, plan)| self.missed(due, plan));
+        missed.chain(plans.flat_map(|(due, plan)| self.to_run(due, plan))).collect()
     }
 
-    fn jobs_of(&self, Due { number, schedule, .. }: &Due, plan: &Plan) -> Vec<PlannedRow> {
-        let missed = plan.missed.iter().map(|missed| {
+    fn missed(&self, Due { number, schedule, .. }: &Due, plan: &Plan) -> impl Iterator<Item = PlannedRow> {
+        plan.missed.iter().map(move |missed| {
             let job = schedule.missed_job(self.now, missed);
             let event = transition::missed_occurrences(&job, self.now, missed);
             PlannedRow { schedule: *number, job, event: Some(event) }
-        });
-        let created = plan.create.iter().map(|planned| {
+        })
+    }
+
+    fn to_run(&self, Due { number, schedule, .. }: &Due, plan: &Plan) -> impl Iterator<Item = PlannedRow> {
+        plan.create.iter().map(move |planned| {
             let job = schedule.new_job(self.now, planned);
             PlannedRow { schedule: *number, job, event: None }
-        });
-        missed.chain(created).collect()
+        })
     }
 
     /// What becomes of the schedules when, of the jobs to add, these were not there already.

@@ -135,6 +135,20 @@ pub(super) async fn one_missed_job_stands_for_all(database: &impl Database) {
     assert_eq!((view.active_jobs, view.schedule.counters.failed_runs), (2, 0), "a missed job is no run");
 }
 
+pub(super) async fn what_a_pass_missed_is_listed_before_what_it_runs(database: &impl Database) {
+    let store = database.open().await;
+    for new in [every(40), every(50).grace(1), every(60), every(70).grace(1)] {
+        add_schedule(&store, START, new).await;
+    }
+    // The passes take the schedules in the order 40, 50, 60, 70.
+    let outcome = pass(&store, at(79)).await;
+    assert_eq!((times(&outcome.created), times(&outcome.missed)), (instants(&[40, 60]), instants(&[50, 70])));
+    let filter = JobFilter { limit: 10, ..JobFilter::default() };
+    let mut jobs = store.job_list(&filter).await.expect("listed").jobs;
+    jobs.reverse();
+    assert_eq!(times(&jobs), instants(&[50, 70, 40, 60]));
+}
+
 pub(super) async fn a_week_that_was_slept_over_runs_late_or_is_missed(database: &impl Database) {
     const WEEK: i64 = 7 * 86_400;
     let store = database.open().await;
