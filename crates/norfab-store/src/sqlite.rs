@@ -18,6 +18,7 @@ mod job;
 mod list;
 mod load;
 mod local_time;
+mod log;
 mod migrate;
 mod open;
 mod packed;
@@ -257,15 +258,6 @@ impl Session<'_> {
             None => Tx::begin(self.connection, durability),
         };
         begun.map_err(storage(doing))
-    }
-
-    /// Commits what another call goes on with at once.
-    fn commit_before_more(&self, tx: Tx<'_>, doing: &'static str) -> Result<(), StoreError> {
-        let committed = match self.group {
-            Some(group) => group.commit_before_more(tx),
-            None => tx.commit_before_more(),
-        };
-        committed.map_err(storage(doing))
     }
 
     /// The connection, to read with.

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use super::Durability;
 use super::driver::{NoAnswer, Work, caught};
 use super::group::{self, Member, Patience};
+use super::log::Log;
 
 /// A connection and what waits for it.
 pub(super) struct Desk {
@@ -19,6 +20,8 @@ pub(super) struct Desk {
     called: Condvar,
     /// How long another program that holds the database is waited for.
     busy_timeout: Duration,
+    /// The log of a connection that writes.
+    log: Option<Log>,
 }
 
 struct State {
@@ -36,9 +39,9 @@ impl fmt::Debug for Desk {
 
 impl Desk {
     /// One whose connection comes with [`serve`](Self::serve).
-    pub(super) fn new(busy_timeout: Duration) -> Self {
+    pub(super) fn new(busy_timeout: Duration, log: Option<Log>) -> Self {
         let state = State { row: VecDeque::new(), connection: None, is_open: true };
-        Self { state: Mutex::new(state), called: Condvar::new(), busy_timeout }
+        Self { state: Mutex::new(state), called: Condvar::new(), busy_timeout, log }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -106,6 +109,10 @@ impl Desk {
             if !state.is_open && state.connection.is_some() {
                 let last = state.connection.take();
                 drop(state);
+                if let Some(log) = &self.log {
+                    // The last one to close the file writes the rest of the log back and removes it.
+                    log.wait();
+                }
                 drop(last);
                 return None;
             }
@@ -115,13 +122,17 @@ impl Desk {
 
     /// Carries out work. Returns it where it would have to wait.
     fn carry_out(&self, connection: &Connection, work: Work, patience: Patience) -> Option<Work> {
-        match work {
+        let waits = match work {
             Work::Alone(work) | Work::Look(work) => {
                 work(connection);
                 None
             }
             Work::Shared(first) => group::carry_out(connection, first, self, patience).map(Work::Shared),
+        };
+        if let Some(log) = &self.log {
+            log.look_after(connection);
         }
+        waits
     }
 
     /// Carries out what waits until the caller's own work is done, if the connection is free and the database is not held by

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::desk::Desk;
 use super::group::{Member, Undone};
+use super::log::Log;
 use super::whereabouts::Astray;
 
 /// What a thread is to do with its connection.
@@ -93,12 +94,14 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts a thread that opens a connection. `wait` is how long another program that holds the database is waited for.
+    /// Starts a thread that opens a connection. `wait` is how long another program that holds the database is waited for;
+    /// one that writes looks after the log.
     pub(super) async fn start(
         wait: Duration,
+        log: Option<Log>,
         open: impl FnOnce() -> Result<Connection, NotStarted> + Send + 'static,
     ) -> Result<Self, NotStarted> {
-        let desk = Arc::new(Desk::new(wait));
+        let desk = Arc::new(Desk::new(wait, log));
         let (tell_opened, opened) = oneshot::channel();
         let (tell_ended, ended) = watch::channel(());
         let served = Arc::clone(&desk);
@@ -258,7 +261,7 @@ impl Readers {
             return Ok(worker);
         }
         let open = Arc::clone(&self.open);
-        Worker::start(self.wait, move || open()).await.map(Arc::new)
+        Worker::start(self.wait, None, move || open()).await.map(Arc::new)
     }
 
     /// Closes them once their work is done, and waits for that, whoever else closes them.
@@ -303,7 +306,7 @@ mod tests {
 
     async fn writer(folder: &tempfile::TempDir) -> Worker {
         let path = folder.path().join("some.db");
-        let worker = Worker::start(WAIT, move || open(&path)).await.unwrap();
+        let worker = Worker::start(WAIT, None, move || open(&path)).await.unwrap();
         let make = "PRAGMA journal_mode = WAL; CREATE TABLE one (number)";
         worker.run(move |connection| connection.execute_batch(make)).await.unwrap().unwrap();
         worker

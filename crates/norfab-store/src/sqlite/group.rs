@@ -45,16 +45,8 @@ pub(super) struct Group {
     durability: Durability,
     size: Size,
     state: Cell<State>,
-    follows: Cell<Follows>,
     /// What failed last in it.
     failure: RefCell<Arc<str>>,
-}
-
-/// Whether another call goes on at once with what one of these did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Follows {
-    Nothing,
-    More,
 }
 
 /// Whether a call is by itself, and can be undone only with all of the transaction.
@@ -74,14 +66,8 @@ enum State {
 
 impl Group {
     fn new(durability: Durability, size: Size) -> Self {
-        let follows = Cell::new(Follows::Nothing);
-        Self {
-            durability,
-            size,
-            follows,
-            state: Cell::new(State::NotBegun),
-            failure: RefCell::new("nobody says why".into()),
-        }
+        let (state, failure) = (Cell::new(State::NotBegun), RefCell::new("nobody says why".into()));
+        Self { durability, size, state, failure }
     }
 
     /// What is on the disk once the group is committed.
@@ -137,15 +123,6 @@ impl Group {
         opened.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
     }
 
-    /// Commits the part of a call that another one goes on with at once.
-    pub(super) fn commit_before_more(&self, part: Tx<'_>) -> rusqlite::Result<()> {
-        self.follows.set(Follows::More);
-        match self.size {
-            Size::One => part.commit_before_more(),
-            Size::Several => part.commit(),
-        }
-    }
-
     /// Whether another call has begun already.
     pub(super) fn has_begun(&self) -> bool {
         self.size == Size::Several && self.state.get() == State::Begun
@@ -167,11 +144,7 @@ impl Group {
         if self.is_lost(connection) {
             return Err(self.lost());
         }
-        let closed = match self.follows.get() {
-            Follows::Nothing => Tx::close(connection),
-            Follows::More => Tx::close_before_more(connection),
-        };
-        closed.map_err(|error| Undone::Commit(Arc::new(error.into())))
+        Tx::close(connection).map_err(|error| Undone::Commit(Arc::new(error.into())))
     }
 }
 
@@ -258,7 +231,7 @@ mod tests {
 
     async fn worker(path: &Path) -> Arc<Worker> {
         let path = path.to_owned();
-        let worker = Worker::start(Duration::from_secs(5), move || Ok(Connection::open(path)?)).await.unwrap();
+        let worker = Worker::start(Duration::from_secs(5), None, move || Ok(Connection::open(path)?)).await.unwrap();
         let make = "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON; CREATE TABLE one (number PRIMARY KEY);
                     CREATE TABLE two (number REFERENCES one (number) DEFERRABLE INITIALLY DEFERRED)";
         worker.run(move |connection| connection.execute_batch(make)).await.unwrap().unwrap();

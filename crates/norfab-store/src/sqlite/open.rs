@@ -14,8 +14,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use super::codec::Codec;
 use super::driver::{Readers, Worker};
 use super::error::{StoreOpenError, is_busy};
+use super::log::{self, Log};
 use super::migrate::{self, History, Migrated};
-use super::statement::LOG;
 use super::whereabouts::Whereabouts;
 use crate::transition::MOST_RESULT_BYTES;
 
@@ -168,25 +168,33 @@ const READERS: u32 = 4;
 async fn connect(path: &Path, options: &StoreOptions) -> Result<Connections, StoreOpenError> {
     let (file, wait) = (path.to_owned(), options.busy_timeout);
     let reader = move || open_connection(&file, Access::ReadOnly, wait);
+    let whereabouts;
     let kept = match options.access {
         Access::ReadOnly => {
             let first = reader.clone();
-            Worker::start(wait, move || Ok(first()?)).await
+            let kept = Worker::start(wait, None, move || Ok(first()?)).await;
+            whereabouts = Arc::new(Whereabouts::of(path));
+            kept
         }
         Access::Write => {
             let failed = |source: sqlx::Error| StoreOpenError::of("open", path, source);
             let mut first = SqliteConnection::connect_with(&connect_options(path, options)).await.map_err(failed)?;
             must_be_writable(&mut first).await.map_err(failed)?;
             migrate::write_ahead(&mut first).await.map_err(failed)?;
+            whereabouts = Arc::new(Whereabouts::of(path));
+            let (file, there) = (path.to_owned(), Arc::clone(&whereabouts));
+            let log = Log::new(log::LONG, move || {
+                there.check()?;
+                Ok(open_connection(&file, Access::Write, wait)?)
+            });
             let (file, durability) = (path.to_owned(), options.durability);
-            let kept = Worker::start(wait, move || Ok(open_writer(&file, durability, wait)?)).await;
+            let kept = Worker::start(wait, Some(log), move || Ok(open_writer(&file, durability, wait)?)).await;
             // Not before: whoever closes a file as the last one writes its log back and removes it.
             let _ = first.close().await;
             kept
         }
     };
     let kept = kept.map_err(|source| StoreOpenError::of("open", path, source))?;
-    let whereabouts = Arc::new(Whereabouts::of(path));
     let there = Arc::clone(&whereabouts);
     // Another file in its place is not opened.
     let readers = Readers::new(READERS, wait, move || {
@@ -204,7 +212,7 @@ fn open_writer(path: &Path, durability: Durability, wait: Duration) -> rusqlite:
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "cache_size", WRITER_CACHE)?;
-    connection.pragma_update(None, "wal_autocheckpoint", LOG)?;
+    log::watch(&connection);
     // What a statement of many rows, or a call of several, might have to undo is kept aside: in memory, as a file would be
     // written for it, with as many writes as the commit needs, and fail where there is no room for temporary files.
     connection.pragma_update(None, "temp_store", "MEMORY")?;

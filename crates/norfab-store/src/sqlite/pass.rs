@@ -29,7 +29,6 @@ pub(super) fn job_release_due(
     if rows.is_empty() {
         return Ok(Released::default());
     }
-    let more = rows.len() >= BATCH as usize;
     let local = shared.local(now, &tx).map_err(storage(DOING))?;
     let rows = Wanted::rows(&rows).map_err(storage(DOING))?.load(&tx).map_err(storage(DOING))?;
     let (mut steps, unreadable) = load::steps(rows);
@@ -47,11 +46,7 @@ pub(super) fn job_release_due(
     }
     fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
-    if more {
-        shared.commit_before_more(tx, DOING)?;
-    } else {
-        tx.commit().map_err(storage(DOING))?;
-    }
+    tx.commit().map_err(storage(DOING))?;
     Ok(Released { released: jobs(released), missed: jobs(missed) })
 }
 

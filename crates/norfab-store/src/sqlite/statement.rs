@@ -12,12 +12,6 @@ use tracing::trace;
 
 use super::Durability;
 
-/// With so many pages in the log, a commit writes them back to the file: 16 MiB. Most commits change the same pages of the
-/// indexes again, which are written back once; with the thousand pages that SQLite takes by itself, four times.
-pub(super) const LOG: i64 = 4_000;
-/// The same while one call after the other writes as much as it may: 64 MiB.
-const LONG_LOG: i64 = 16_000;
-
 /// What one row of a statement is read as.
 pub(super) trait FromRow: Sized {
     /// The names of the columns, in their order; none where the names do not matter.
@@ -99,25 +93,6 @@ impl<'a> Tx<'a> {
         }
         self.extent = Extent::Over;
         Ok(())
-    }
-
-    /// Commits what another call goes on with at once, see [`close_before_more`](Self::close_before_more).
-    pub(super) fn commit_before_more(mut self) -> rusqlite::Result<()> {
-        let committed = Self::close_before_more(self.connection);
-        if committed.is_ok() {
-            self.extent = Extent::Over;
-        }
-        committed
-    }
-
-    /// As [`close`](Self::close), before more of the same: the log is not written back to the file before the last of it,
-    /// unless it is long. Pages that each of them changes are written back once.
-    pub(super) fn close_before_more(connection: &Connection) -> rusqlite::Result<()> {
-        connection.pragma_update(None, "wal_autocheckpoint", LONG_LOG)?;
-        let committed = Self::close(connection);
-        // What is committed stays so, whether this succeeds or the log may be long from now on.
-        let _ = connection.pragma_update(None, "wal_autocheckpoint", LOG);
-        committed
     }
 
     fn undo(&self) -> rusqlite::Result<()> {

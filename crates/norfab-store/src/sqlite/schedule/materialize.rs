@@ -37,7 +37,7 @@ pub(super) fn schedule_materialize_due(
         let next_due_at = next_due(&tx).map_err(storage(DOING))?;
         return Ok(Materialized { more, next_due_at, ..Materialized::default() });
     }
-    match attempt(shared, tx, &request, &due, if more { Then::More } else { Then::Nothing }) {
+    match attempt(shared, tx, &request, &due) {
         Ok(outcome) => Ok(Materialized { more, ..outcome }),
         Err(error) if refusal(&error).is_some() => {
             let (outcome, stopped_by) = in_parts(shared, &request, due, error);
@@ -62,7 +62,6 @@ fn attempt(
     tx: Tx<'_>,
     request: &Materialize<'_>,
     numbers: &[i64],
-    then: Then,
 ) -> Result<Materialized, StoreError> {
     let local = shared.local(request.now, &tx).map_err(storage(DOING))?;
     let place = if numbers.len() > AT_ONCE { Where::Aside } else { Where::Here };
@@ -71,19 +70,8 @@ fn attempt(
     let (mut outcome, mut events) = aside::with(place, |aside| pass.carry_out(&tx, &local, numbers, aside))?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
     outcome.next_due_at = next_due(&tx).map_err(storage(DOING))?;
-    match then {
-        Then::More => shared.commit_before_more(tx, DOING)?,
-        Then::Nothing => tx.commit().map_err(storage(DOING))?,
-    }
+    tx.commit().map_err(storage(DOING))?;
     Ok(outcome)
-}
-
-/// What follows a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
-    /// Another one, at once.
-    More,
-    Nothing,
 }
 
 /// A pass over some rows: what is computed of them. It is computed in the order of the rows, since they share a budget.
@@ -281,7 +269,7 @@ fn in_parts(
 
 fn part_alone(shared: &Session<'_>, request: &Materialize<'_>, part: &[i64]) -> Result<Materialized, StoreError> {
     let tx = shared.write_along(DOING)?;
-    attempt(shared, tx, request, part, Then::Nothing)
+    attempt(shared, tx, request, part)
 }
 
 /// Switches off a schedule whose jobs or whose progress the database refuses.
