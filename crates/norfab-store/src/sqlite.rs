@@ -51,6 +51,7 @@ use driver::{Hands, NoAnswer, Work};
 use encode::EncodeError;
 use group::{Group, Member, Tell};
 use local_time::{LocalTime, LocalZone};
+use migrate::Journal;
 use open::Connections;
 use statement::Tx;
 
@@ -120,10 +121,15 @@ impl SqliteStore {
     /// Another handle on the same connections. What it writes is carried out by the thread that awaits it, unless another
     /// thread is writing just then or another program holds the database; that saves both ways between two threads. The
     /// thread waits for the disk meanwhile: it should have nothing else to do, so have a runtime of its own
-    /// (`current_thread`).
+    /// (`current_thread`). Where the database cannot have a write-ahead log, so that a commit waits for those who read, it is
+    /// a handle like any other.
     #[must_use]
     pub fn working_here(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), hands: Hands::Caller }
+        let hands = match self.shared.connections.journal {
+            Journal::Ahead => Hands::Caller,
+            Journal::Behind => Hands::Thread,
+        };
+        Self { shared: Arc::clone(&self.shared), hands }
     }
 
     /// Has work done by one who writes, in one transaction with what waits beside it.

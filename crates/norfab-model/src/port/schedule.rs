@@ -178,8 +178,8 @@ pub trait ScheduleStore: Send + Sync + 'static {
     /// Looks at ACTIVE schedules whose `next_due_at` has come, in the order of it, and carries out what
     /// [`plan_due`](crate::plan_due) decides for each, with its unfinished jobs counted anew: jobs, cursor and
     /// counters in one transaction of a constant number of statements. An occurrence that has its row already gets no
-    /// second one. The event of a MISSED job tells what it stands for; MISSED jobs are listed as older than those of the
-    /// same call that run.
+    /// second one. The event of a MISSED job tells what it stands for; of up to a thousand schedules, MISSED jobs are listed as
+    /// older than those that run.
     ///
     /// A schedule whose row cannot be read, or that [`Limits::check_runnable`] refuses, is switched off, see
     /// [`Schedule::quarantine`]; the others are not disturbed.

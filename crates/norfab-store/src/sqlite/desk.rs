@@ -122,17 +122,17 @@ impl Desk {
 
     /// Carries out work. Returns it where it would have to wait.
     fn carry_out(&self, connection: &Connection, work: Work, patience: Patience) -> Option<Work> {
-        let waits = match work {
+        let carry_out = || match work {
             Work::Alone(work) | Work::Look(work) => {
                 work(connection);
                 None
             }
             Work::Shared(first) => group::carry_out(connection, first, self, patience).map(Work::Shared),
         };
-        if let Some(log) = &self.log {
-            log.look_after(connection);
+        match &self.log {
+            Some(log) => log.look_after(connection, carry_out),
+            None => carry_out(),
         }
-        waits
     }
 
     /// Carries out what waits until the caller's own work is done, if the connection is free and the database is not held by

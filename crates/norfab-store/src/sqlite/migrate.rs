@@ -103,7 +103,7 @@ pub(super) async fn run(path: &Path, options: &SqliteConnectOptions, codec: Code
     let failed = |source| StoreOpenError::of("open", path, source);
     let mut connection = SqliteConnection::connect_with(options).await.map_err(failed)?;
     let outcome = match apply_pending(path, &mut connection, codec).await {
-        Ok(migrated) => write_ahead(&mut connection).await.map(|()| migrated).map_err(failed),
+        Ok(migrated) => write_ahead(&mut connection).await.map(|_| migrated).map_err(failed),
         Err(error) => Err(error),
     };
     // What matters is committed; a failure to close tells nothing new.
@@ -145,15 +145,43 @@ fn from_migrate(path: &Path, error: MigrateError) -> StoreOpenError {
     StoreOpenError::of("migrate", path, source)
 }
 
+/// What SQLite notes first of what is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Journal {
+    /// The new pages, in a log: who reads and who writes are not in each other's way.
+    Ahead,
+    /// The old ones: a commit waits until nobody reads.
+    Behind,
+}
+
 /// Switches the file to a write-ahead log, once and for all; nothing happens to one that has it. Each process that opens
-/// a new file tries it at once, and SQLite answers "locked" without waiting.
-pub(super) async fn write_ahead(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    for _ in 0..WAL_TRIES {
-        match sqlx::query_scalar::<_, String>("PRAGMA journal_mode = WAL").fetch_one(&mut *connection).await {
-            Err(error) if is_busy(&error) => tokio::time::sleep(WAL_PAUSE).await,
+/// a new file tries it at once, and SQLite answers "locked" without waiting. Where programs cannot share memory, as on some
+/// file systems of a network, it answers with what it keeps to.
+pub(super) async fn write_ahead(connection: &mut SqliteConnection) -> Result<Journal, sqlx::Error> {
+    let mut tries = 0;
+    loop {
+        let answer = sqlx::query_scalar::<_, String>("PRAGMA journal_mode = WAL").fetch_one(&mut *connection).await;
+        match answer {
+            Err(error) if is_busy(&error) && tries < WAL_TRIES => tokio::time::sleep(WAL_PAUSE).await,
             Err(error) => return Err(error),
-            Ok(_) => return Ok(()),
+            Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(Journal::Ahead),
+            Ok(_) => return Ok(Journal::Behind),
         }
+        tries += 1;
     }
-    sqlx::query("PRAGMA journal_mode = WAL").execute(connection).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_cannot_write_ahead_says_so() {
+        let mut memory = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        assert_eq!(write_ahead(&mut memory).await.unwrap(), Journal::Behind);
+        let folder = tempfile::tempdir().unwrap();
+        let file = SqliteConnectOptions::new().filename(folder.path().join("some.db")).create_if_missing(true);
+        let mut file = SqliteConnection::connect_with(&file).await.unwrap();
+        assert_eq!(write_ahead(&mut file).await.unwrap(), Journal::Ahead);
+    }
 }

@@ -10,12 +10,13 @@ use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
+use tracing::warn;
 
 use super::codec::Codec;
 use super::driver::{Readers, Worker};
 use super::error::{StoreOpenError, is_busy};
 use super::log::{self, Log};
-use super::migrate::{self, History, Migrated};
+use super::migrate::{self, History, Journal, Migrated};
 use super::whereabouts::Whereabouts;
 use crate::transition::MOST_RESULT_BYTES;
 
@@ -90,6 +91,8 @@ pub(super) struct Connections {
     pub(super) readers: Readers,
     /// Where the files are.
     pub(super) whereabouts: Arc<Whereabouts>,
+    /// What is noted first of what the one that is kept commits.
+    pub(super) journal: Journal,
 }
 
 /// Makes or migrates the database as need be, and connects to it.
@@ -168,40 +171,60 @@ const READERS: u32 = 4;
 async fn connect(path: &Path, options: &StoreOptions) -> Result<Connections, StoreOpenError> {
     let (file, wait) = (path.to_owned(), options.busy_timeout);
     let reader = move || open_connection(&file, Access::ReadOnly, wait);
-    let whereabouts;
-    let kept = match options.access {
-        Access::ReadOnly => {
-            let first = reader.clone();
-            let kept = Worker::start(wait, None, move || Ok(first()?)).await;
-            whereabouts = Arc::new(Whereabouts::of(path));
-            kept
-        }
-        Access::Write => {
-            let failed = |source: sqlx::Error| StoreOpenError::of("open", path, source);
-            let mut first = SqliteConnection::connect_with(&connect_options(path, options)).await.map_err(failed)?;
-            must_be_writable(&mut first).await.map_err(failed)?;
-            migrate::write_ahead(&mut first).await.map_err(failed)?;
-            whereabouts = Arc::new(Whereabouts::of(path));
-            let (file, there) = (path.to_owned(), Arc::clone(&whereabouts));
-            let log = Log::new(log::LONG, move || {
-                there.check()?;
-                Ok(open_connection(&file, Access::Write, wait)?)
-            });
-            let (file, durability) = (path.to_owned(), options.durability);
-            let kept = Worker::start(wait, Some(log), move || Ok(open_writer(&file, durability, wait)?)).await;
-            // Not before: whoever closes a file as the last one writes its log back and removes it.
-            let _ = first.close().await;
-            kept
-        }
+    let Kept { worker, whereabouts, journal } = match options.access {
+        Access::ReadOnly => keep_reader(path, reader.clone(), wait).await?,
+        Access::Write => keep_writer(path, options).await?,
     };
-    let kept = kept.map_err(|source| StoreOpenError::of("open", path, source))?;
     let there = Arc::clone(&whereabouts);
     // Another file in its place is not opened.
     let readers = Readers::new(READERS, wait, move || {
         there.check()?;
         Ok(reader()?)
     });
-    Ok(Connections { kept, readers, whereabouts })
+    Ok(Connections { kept: worker, readers, whereabouts, journal })
+}
+
+/// The connection that is kept for good.
+struct Kept {
+    worker: Worker,
+    whereabouts: Arc<Whereabouts>,
+    journal: Journal,
+}
+
+async fn keep_reader(
+    path: &Path,
+    open: impl FnOnce() -> rusqlite::Result<rusqlite::Connection> + Send + 'static,
+    wait: Duration,
+) -> Result<Kept, StoreOpenError> {
+    let worker = Worker::start(wait, None, move || Ok(open()?)).await;
+    let worker = worker.map_err(|source| StoreOpenError::of("open", path, source))?;
+    // Whoever writes decides that; the worst may be.
+    Ok(Kept { worker, whereabouts: Arc::new(Whereabouts::of(path)), journal: Journal::Behind })
+}
+
+async fn keep_writer(path: &Path, options: &StoreOptions) -> Result<Kept, StoreOpenError> {
+    let failed = |source: sqlx::Error| StoreOpenError::of("open", path, source);
+    let mut first = SqliteConnection::connect_with(&connect_options(path, options)).await.map_err(failed)?;
+    must_be_writable(&mut first).await.map_err(failed)?;
+    let journal = migrate::write_ahead(&mut first).await.map_err(failed)?;
+    if journal == Journal::Behind {
+        warn!(database = %path.display(), "The database cannot have a write-ahead log where it lies");
+    }
+    // The log is made when it is needed first.
+    sqlx::query("SELECT count(*) FROM sqlite_schema").execute(&mut first).await.map_err(failed)?;
+    let whereabouts = Arc::new(Whereabouts::of(path));
+    let (file, there, wait) = (path.to_owned(), Arc::clone(&whereabouts), options.busy_timeout);
+    // Whoever closes the store waits for it.
+    let log = Log::new(path, log::LONG, move || {
+        there.check()?;
+        Ok(open_connection(&file, Access::Write, Duration::ZERO)?)
+    });
+    let (file, durability) = (path.to_owned(), options.durability);
+    let worker = Worker::start(wait, Some(log), move || Ok(open_writer(&file, durability, wait)?)).await;
+    // Not before: whoever closes a file as the last one writes its log back and removes it.
+    let _ = first.close().await;
+    let worker = worker.map_err(|source| StoreOpenError::of("open", path, source))?;
+    Ok(Kept { worker, whereabouts, journal })
 }
 
 fn open_writer(path: &Path, durability: Durability, wait: Duration) -> rusqlite::Result<rusqlite::Connection> {
@@ -303,6 +326,21 @@ mod tests {
     async fn a_commit_is_on_the_disk_unless_less_is_asked_for() {
         check(StoreOptions::default().durability, 2).await;
         check(Durability::Normal, 1).await;
+    }
+
+    #[tokio::test]
+    async fn the_log_of_a_file_that_had_none_is_watched_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, options) = (folder.path().join("jobs.db"), StoreOptions::default());
+        let first = open(&path, &options).await.unwrap();
+        first.kept.close().await;
+        let without = rusqlite::Connection::open(&path).unwrap();
+        without.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(())).unwrap();
+        drop(without);
+        let connections = open(&path, &options).await.unwrap();
+        connections.whereabouts.check().unwrap();
+        std::fs::remove_file(folder.path().join("jobs.db-wal")).unwrap();
+        assert!(connections.whereabouts.check().is_err());
     }
 
     #[tokio::test]
