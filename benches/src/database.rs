@@ -64,7 +64,7 @@ impl Database {
         let connection = Connection::open(self.path())?;
         connection.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000;
-             PRAGMA cache_size = -16000;",
+             PRAGMA cache_size = -14000;",
         )?;
         connection.set_prepared_statement_cache_capacity(100);
         Ok(connection)

@@ -160,7 +160,7 @@ pub(super) fn connect_options(path: &Path, options: &StoreOptions) -> SqliteConn
 
 /// The most kibibytes of the file that the connection which writes keeps in memory. A pass over thousands of jobs changes
 /// pages all over the indexes; with the 2 MiB that SQLite takes by itself, it would write many of them several times.
-const WRITER_CACHE: i64 = -16_000;
+const WRITER_CACHE: i64 = -14_000;
 
 /// How many prepared statements a connection keeps: all that there are.
 const STATEMENTS: usize = 128;
