@@ -23,10 +23,10 @@ pub(super) const LONG: c_int = 4_000;
 const TOO_LONG: c_int = 4;
 /// Such a part of it is little.
 const LITTLE: c_int = 8;
-/// After such a part of it more, it is tried again to write it back.
+/// When it is longer by such a part, it is tried again to write it back.
 const AGAIN: c_int = 16;
-/// So often it is written back beside those who write, who commit meanwhile: SQLite waits for the disk, so that they need
-/// not, only where it finds nothing more.
+/// So often it is written back beside those who write, at the most. They commit meanwhile, and SQLite waits for the disk, so
+/// that they need not, only where nothing more has come by the end.
 const PASSES: usize = 8;
 
 thread_local! {
@@ -103,8 +103,8 @@ impl Log {
     fn begin(&self) {
         let shared = Arc::clone(&self.shared);
         let begun = Builder::new().name("norfab-log".to_owned()).spawn(move || {
-            let back = caught(|| shared.write_back()).flatten();
-            locked(&shared.length).was_beside(back);
+            let written = caught(|| shared.write_back()).flatten();
+            locked(&shared.length).was_beside(written);
         });
         match begun {
             Ok(thread) => *locked(&self.beside) = Some(thread),
@@ -124,30 +124,28 @@ impl Log {
 }
 
 impl Shared {
-    /// Writes the log back beside those who write. None where that failed.
-    fn write_back(&self) -> Option<Back> {
+    /// Writes the log back beside those who write, until there is nothing more; returns how many of its pages are written
+    /// back. None where that failed.
+    fn write_back(&self) -> Option<c_int> {
         let connection = (self.open)().inspect_err(|error| self.tell(error)).ok()?;
-        let mut back = self.once(&connection)?;
+        let mut written = self.once(&connection)?;
         for _ in 1..PASSES {
-            let before = back;
-            if before.is_all() {
-                break;
-            }
-            back = self.once(&connection)?;
-            if back.written <= before.written {
+            let before = written;
+            written = self.once(&connection)?;
+            if written <= before {
                 break;
             }
         }
-        Some(back)
+        Some(written)
     }
 
     /// Writes back what is left of the log.
     fn write_back_here(&self, connection: &Connection) {
-        let back = self.once(connection);
-        locked(&self.length).was_here(back);
+        let written = self.once(connection);
+        locked(&self.length).was_here(written);
     }
 
-    fn once(&self, connection: &Connection) -> Option<Back> {
+    fn once(&self, connection: &Connection) -> Option<c_int> {
         write_back(connection).inspect_err(|error| self.tell(error)).ok()
     }
 
@@ -157,25 +155,10 @@ impl Shared {
     }
 }
 
-/// What was written back of a log.
-#[derive(Debug, Clone, Copy)]
-struct Back {
-    /// How many pages it has; -1 where another connection is writing it back.
-    pages: c_int,
-    /// So many of them are written back.
-    written: c_int,
-}
-
-impl Back {
-    fn is_all(self) -> bool {
-        self.pages == self.written
-    }
-}
-
-/// Writes back what is in the log, without waiting for anybody who reads or writes.
-fn write_back(connection: &Connection) -> rusqlite::Result<Back> {
-    connection
-        .query_one("PRAGMA wal_checkpoint(PASSIVE)", (), |row| Ok(Back { pages: row.get(1)?, written: row.get(2)? }))
+/// Writes back what is in the log, without waiting for anybody who reads or writes; returns how many of its pages are written
+/// back, -1 where another connection is at it.
+fn write_back(connection: &Connection) -> rusqlite::Result<c_int> {
+    connection.query_one("PRAGMA wal_checkpoint(PASSIVE)", (), |row| row.get(2))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -227,13 +210,14 @@ impl Length {
 
     /// It has so many pages after a commit.
     fn step(&mut self, pages: c_int) -> Step {
+        // After the end of what was written back, it may be another one that is as long.
+        let is_little = self.written < self.seen && pages.saturating_sub(self.written) <= self.long / LITTLE;
         if pages < self.seen {
             self.is_another = true;
             self.written = 0;
             self.next = self.long;
         }
         self.seen = pages;
-        let is_little = pages.saturating_sub(self.written) <= self.long / LITTLE;
         let is_too_long = pages >= self.long.saturating_mul(TOO_LONG);
         let is_due = pages >= self.next;
         match self.who {
@@ -249,36 +233,38 @@ impl Length {
     }
 
     /// It was written back beside those who write, if it could be.
-    fn was_beside(&mut self, back: Option<Back>) {
-        self.who = if back.is_some() { Who::Nobody } else { Who::Writer };
-        if let Some(back) = back.filter(|_| !self.is_another) {
-            if back.written <= self.written {
+    fn was_beside(&mut self, written: Option<c_int>) {
+        self.who = if written.is_some() { Who::Nobody } else { Who::Writer };
+        if let Some(written) = written.filter(|_| !self.is_another) {
+            if written <= self.written {
                 self.pause();
             }
-            self.written = self.written.max(back.written);
+            self.written = self.written.max(written);
         }
     }
 
     /// It was written back by whoever writes.
-    fn was_here(&mut self, back: Option<Back>) {
+    fn was_here(&mut self, written: Option<c_int>) {
         self.who = Who::Nobody;
         self.pause();
-        self.written = back.map_or(self.written, |back| self.written.max(back.written));
+        self.written = self.written.max(written.unwrap_or_default());
     }
 
     /// Should the next commit not begin it anew: somebody reads an old state, or writes it back elsewhere, or it could not be
     /// written back.
     fn pause(&mut self) {
-        self.next = self.seen.saturating_add(self.long / AGAIN);
+        // SQLite may look at all of it to find out that it may write nothing.
+        self.next = self.seen.saturating_add(self.seen.max(self.long) / AGAIN);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{self, Receiver, Sender};
+    use std::sync::mpsc::{self, Sender};
     use std::time::Duration;
 
     use tempfile::TempDir;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::super::driver::Worker;
     use super::*;
@@ -300,11 +286,10 @@ mod tests {
     fn check(all: &[Does]) {
         let mut length = Length::new(160);
         for does in all {
-            let back = |written| Some(Back { pages: written, written });
             match *does {
                 Commit(pages, step) => assert_eq!(length.step(pages), step, "{pages} of {all:?}: {length:?}"),
-                Beside(written) => length.was_beside(back(written)),
-                Here(written) => length.was_here(back(written)),
+                Beside(written) => length.was_beside(Some(written)),
+                Here(written) => length.was_here(Some(written)),
                 Fails => length.was_beside(None),
             }
         }
@@ -334,11 +319,17 @@ mod tests {
         ]);
     }
 
+    /// Else whoever writes would write back all of one that has begun anew with as many pages.
+    #[test]
+    fn what_may_be_another_log_is_not_taken_for_little() {
+        check(&[Commit(170, Step::Beside), Beside(170), Commit(175, Step::Beside)]);
+    }
+
     #[test]
     fn while_somebody_reads_an_old_state_it_is_tried_seldom() {
         let kept =
             [Commit(170, Step::Beside), Beside(160), Commit(175, Step::Here), Here(160), Commit(184, Step::None)];
-        let tried = [Commit(185, Step::Beside), Beside(160), Commit(194, Step::None), Commit(195, Step::Beside)];
+        let tried = [Commit(185, Step::Beside), Beside(160), Commit(195, Step::None), Commit(196, Step::Beside)];
         check(&[&kept[..], &tried[..]].concat());
         // Somebody else writes it back.
         check(&[Commit(170, Step::Beside), Beside(-1), Commit(179, Step::None), Commit(180, Step::Beside)]);
@@ -360,14 +351,14 @@ mod tests {
         folder: TempDir,
         worker: Worker,
         /// Somebody is about to write it back; they go on once this is dropped. Without it, nobody waits.
-        begun: Option<Receiver<Sender<()>>>,
+        begun: Option<UnboundedReceiver<Sender<()>>>,
     }
 
     impl Held {
         async fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("some.db");
-            let (tell, begun) = mpsc::channel();
+            let (tell, begun) = unbounded_channel();
             let file = path.clone();
             let log = Log::new(&path, 20, move || {
                 let connection = Connection::open(&file)?;
@@ -388,14 +379,18 @@ mod tests {
         }
 
         /// Writes until somebody is about to write the log back.
-        async fn begun(&self) -> Sender<()> {
-            loop {
-                // Not after more was written, which might have to wait for them.
-                if let Ok(go_on) = self.begun.as_ref().unwrap().recv_timeout(Duration::from_millis(20)) {
-                    return go_on;
+        async fn begun(&mut self) -> Sender<()> {
+            let mut begun = self.begun.take().unwrap();
+            let go_on = loop {
+                tokio::select! {
+                    biased;
+                    go_on = begun.recv() => break go_on.unwrap(),
+                    // It may have to wait for them.
+                    () = self.write(1) => {}
                 }
-                self.write(1).await;
-            }
+            };
+            self.begun = Some(begun);
+            go_on
         }
 
         /// Writes some four pages, so often.
@@ -416,29 +411,19 @@ mod tests {
         }
     }
 
-    /// Does something that ends only after this is let go.
-    async fn held_up(does: impl Future<Output = ()>, go_on: Sender<()>) {
-        let is_let_go = Cell::new(false);
-        let let_go = async {
-            for _ in 0..2000 {
-                tokio::task::yield_now().await;
-            }
-            is_let_go.set(true);
-            drop(go_on);
-        };
-        let does = async {
-            does.await;
-            assert!(is_let_go.get());
-        };
-        tokio::join!(does, let_go);
+    /// Time for others to do something.
+    async fn a_moment() {
+        for _ in 0..2000 {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]
     async fn the_log_begins_anew_while_work_goes_on() {
-        let held = Held::new().await;
-        for _ in 0..12 {
+        let mut held = Held::new().await;
+        for _ in 0..30 {
             let go_on = held.begun().await;
-            tokio::join!(held.write(1), async { drop(go_on) });
+            tokio::join!(held.write(2), async { drop(go_on) });
         }
         assert!(held.most() < 100, "{}", held.most());
     }
@@ -448,7 +433,15 @@ mod tests {
         let mut held = Held::new().await;
         let go_on = held.begun().await;
         held.begun = None;
-        held_up(held.write(40), go_on).await;
+        let let_go = async {
+            while held.most() < 80 {
+                tokio::task::yield_now().await;
+            }
+            a_moment().await;
+            assert!(held.most() < 86, "{} while it is written back", held.most());
+            drop(go_on);
+        };
+        tokio::join!(held.write(40), let_go);
         assert!(held.most() < 120, "{}", held.most());
     }
 
@@ -470,9 +463,19 @@ mod tests {
     /// Else its connection would be the last one, and the log would stay behind.
     #[tokio::test]
     async fn who_closes_waits_for_what_writes_it_back() {
-        let held = Held::new().await;
+        let mut held = Held::new().await;
         let go_on = held.begun().await;
-        held_up(held.worker.close(), go_on).await;
+        let is_let_go = Cell::new(false);
+        let closing = async {
+            held.worker.close().await;
+            assert!(is_let_go.get());
+        };
+        let let_go = async {
+            a_moment().await;
+            is_let_go.set(true);
+            drop(go_on);
+        };
+        tokio::join!(closing, let_go);
         assert!(!held.log().exists());
     }
 
