@@ -20,7 +20,7 @@ use super::driver::{NotStarted, caught};
 /// written back once; with the thousand pages that SQLite takes by itself, four times.
 pub(super) const LONG: c_int = 4_000;
 /// With so many times as much, whoever writes waits for it: what is beside them does not keep up.
-const TOO_LONG: c_int = 4;
+const TOO_LONG: c_int = 3;
 /// Such a part of it is little.
 const LITTLE: c_int = 8;
 /// When it is longer by such a part, it is tried again to write it back.
@@ -337,9 +337,9 @@ mod tests {
 
     #[test]
     fn who_writes_waits_when_it_is_too_long() {
-        check(&[Commit(160, Step::Beside), Commit(639, Step::None), Commit(640, Step::Wait), Beside(160), Here(640)]);
+        check(&[Commit(160, Step::Beside), Commit(479, Step::None), Commit(480, Step::Wait), Beside(160), Here(480)]);
         // It was written back all the time, and something came meanwhile all the time.
-        check(&[Commit(400, Step::Beside), Commit(500, Step::None), Beside(400), Commit(700, Step::Here), Here(700)]);
+        check(&[Commit(400, Step::Beside), Commit(450, Step::None), Beside(400), Commit(700, Step::Here), Here(700)]);
         check(&[Commit(160, Step::Beside), Fails, Commit(161, Step::Here), Here(161), Commit(5, Step::None)]);
         check(&[Commit(160, Step::Beside), Fails, Commit(161, Step::Here), Here(0), Commit(171, Step::Beside)]);
     }
@@ -434,11 +434,11 @@ mod tests {
         let go_on = held.begun().await;
         held.begun = None;
         let let_go = async {
-            while held.most() < 80 {
+            while held.most() < 60 {
                 tokio::task::yield_now().await;
             }
             a_moment().await;
-            assert!(held.most() < 86, "{} while it is written back", held.most());
+            assert!(held.most() < 66, "{} while it is written back", held.most());
             drop(go_on);
         };
         tokio::join!(held.write(40), let_go);
