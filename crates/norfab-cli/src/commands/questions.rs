@@ -66,7 +66,7 @@ impl Questions {
                 }
                 (None, Keyboard::None) => {
                     out.note(&format!(
-                        "{}: nobody is here to answer; give --answer, or it goes on by itself",
+                        "{}: nobody is here to answer; give --answer for each worker that asks, or it goes on by itself",
                         plain(worker)
                     ));
                 }

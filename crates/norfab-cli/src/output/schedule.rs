@@ -23,6 +23,7 @@ pub(crate) fn schedule_list(page: &SchedulePage, moments: &Moments, room: Room) 
         Column::whole("IN").leaves(6),
         Column::whole("LAST").leaves(4),
         Column::shortened("OUTCOME", 16).leaves(2),
+        Column::whole("FAILED").leaves(7),
         Column::whole("SKIPPED").leaves(3),
     ]);
     for view in &page.schedules {
@@ -41,6 +42,7 @@ pub(crate) fn schedule_list(page: &SchedulePage, moments: &Moments, room: Room) 
                 .last_run_at
                 .map_or_else(|| Cell::new(dash()), |at| Cell::of_forms([in_zone(at, zone), moments.relative(at)])),
             Cell::new(outcome.map_or_else(dash, |text| plain(&text))),
+            Cell::new(schedule.counters.failed_runs.to_string()),
             Cell::new(schedule.counters.overlap_skips.to_string()),
         ]);
     }
@@ -367,16 +369,16 @@ mod tests {
     fn a_list_has_a_line_a_schedule() {
         let paused = schedule(|schedule| {
             (schedule.state, schedule.name) = (ScheduleState::Paused, Some("\u{1b}[2J".to_owned()));
-            schedule.counters.overlap_skips = 3;
+            (schedule.counters.failed_runs, schedule.counters.overlap_skips) = (1, 3);
         });
         let views = [schedule(|_| {}), paused].map(|schedule| ScheduleView { schedule, active_jobs: 0 });
         let page = SchedulePage { schedules: views.to_vec(), unreadable: Vec::new(), next: None };
         let shown = schedule_list(&page, &Moments::at(T0), Room::Endless);
         let shown = console::strip_ansi_codes(&shown);
         let lines: Vec<_> = shown.lines().map(words).collect();
-        assert_eq!(lines[0], words("NAME RULE ZONE STATE NEXT IN LAST OUTCOME SKIPPED"));
-        assert_eq!(lines[1], words("clock every 5m Europe/Berlin ACTIVE 2026-11-30 01:05:00+01:00 in 5 min - - 0"));
-        assert_eq!(lines[2], words("\\u{1b}[2J every 5m Europe/Berlin PAUSED - - - - 3"));
+        assert_eq!(lines[0], words("NAME RULE ZONE STATE NEXT IN LAST OUTCOME FAILED SKIPPED"));
+        assert_eq!(lines[1], words("clock every 5m Europe/Berlin ACTIVE 2026-11-30 01:05:00+01:00 in 5 min - - 0 0"));
+        assert_eq!(lines[2], words("\\u{1b}[2J every 5m Europe/Berlin PAUSED - - - - 1 3"));
         let narrow = schedule_list(&page, &Moments::at(T0), Room::Characters(40));
         assert!(console::strip_ansi_codes(&narrow).lines().all(|line| line.chars().count() <= 40), "{narrow}");
     }
