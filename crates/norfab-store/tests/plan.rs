@@ -16,7 +16,8 @@ const COUNTS: [&str; 3] = ["job/count_by_status.sql", "job/count_by_service.sql"
 const SORTS: [&str; 5] =
     ["job/list_by_due.sql", "job/unfinished.sql", "answer/waiting_of.sql", "job/add.sql", "schedule/active.sql"];
 /// Tables of a JSON parameter or column, and parts of a statement, as the statements call them.
-const PARAMETERS: [&str; 8] = ["json_each", "change", "new", "completed", "wanted", "CONSTANT", "due", "overdue"];
+const PARAMETERS: [&str; 9] =
+    ["json_each", "list", "change", "new", "completed", "wanted", "CONSTANT", "due", "overdue"];
 /// What a guest asks: it names its jobs, and sorting these is no matter.
 const GUEST: &str = "guest/";
 

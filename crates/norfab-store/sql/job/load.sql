@@ -1,5 +1,6 @@
--- The rows with these row numbers (?1) or UUIDs (?2), the oldest first. Payloads only where they are asked for: the
--- arguments of all (?3), the results of these row numbers or UUIDs (?4).
+-- The rows with these row numbers (?1) or UUIDs (?2, ?5), in the order of the lists. Payloads only where they are asked for:
+-- the arguments of all (?3), the results of all (?4) or of the latter UUIDs. The lists are joined: for each `IN (SELECT ..)`
+-- SQLite makes a table of its own, which takes longer than the reading of a row.
 SELECT
     jobs.rowid AS "row!: i64",
     uuid AS "uuid!: Cell",
@@ -48,13 +49,12 @@ SELECT
     next_attempt_at AS "next_attempt_at!: Cell",
     CASE WHEN ?3 THEN args END AS "args!: Cell",
     CASE WHEN ?3 THEN kwargs END AS "kwargs!: Cell",
-    CASE
-        WHEN jobs.rowid IN (SELECT value FROM json_each(?4)) OR uuid IN (SELECT value FROM json_each(?4)) THEN result_data
-    END AS "result_data!: Cell"
-FROM jobs
-WHERE jobs.rowid IN (
-    SELECT value FROM json_each(?1)
+    CASE WHEN wanted.results THEN result_data END AS "result_data!: Cell"
+FROM (
+    SELECT value AS "row", ?4 AS results FROM json_each(?1)
     UNION ALL
-    SELECT named.rowid FROM jobs AS named WHERE named.uuid IN (SELECT value FROM json_each(?2))
-)
-ORDER BY jobs.rowid
+    SELECT named.rowid, ?4 FROM json_each(?2) AS list CROSS JOIN jobs AS named ON named.uuid = list.value
+    UNION ALL
+    SELECT named.rowid, 1 FROM json_each(?5) AS list CROSS JOIN jobs AS named ON named.uuid = list.value
+) AS wanted CROSS JOIN jobs
+WHERE jobs.rowid = wanted."row"

@@ -5,10 +5,10 @@ FROM (
     SELECT rowid AS "row"
     FROM job_schedules INDEXED BY schedules_due
     WHERE state = 'ACTIVE' AND next_due_at <= ?1
-        -- By row numbers, which are in the index: for their UUIDs, all due rows would be looked at.
-        AND rowid NOT IN (
-            SELECT seen.rowid FROM job_schedules AS seen WHERE seen.uuid IN (SELECT value FROM json_each(?2))
-        )
+        -- By row numbers, which are in the index: for their UUIDs, all due rows would be looked at. No table is made of none.
+        AND (?2 = '[]' OR rowid NOT IN (
+            SELECT seen.rowid FROM json_each(?2) AS list CROSS JOIN job_schedules AS seen ON seen.uuid = list.value
+        ))
     ORDER BY next_due_at, next_run_at, rowid
     LIMIT ?3
 )

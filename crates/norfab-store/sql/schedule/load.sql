@@ -1,5 +1,6 @@
--- The schedules with these row numbers (?1) or UUIDs (?2), the oldest first; their arguments only when asked for (?3), and so
--- how many unfinished jobs each has (?4).
+-- The schedules with these row numbers (?1) or UUIDs (?2), in the order of the lists; their arguments only when asked for (?3),
+-- and so how many unfinished jobs each has (?4). The lists are joined: for each `IN (SELECT ..)` SQLite makes a table of its
+-- own, which takes longer than the reading of a row.
 SELECT
     job_schedules.rowid AS "row!: i64",
     uuid AS "uuid!: Cell",
@@ -48,10 +49,9 @@ SELECT
                 AND status IN ('SCHEDULED', 'NEW', 'SUBMITTING', 'DISPATCHED', 'STARTED', 'WAITING_CLIENT_INPUT')
         )
     END AS "unfinished!: Cell"
-FROM job_schedules
-WHERE job_schedules.rowid IN (
-    SELECT value FROM json_each(?1)
+FROM (
+    SELECT value AS "row" FROM json_each(?1)
     UNION ALL
-    SELECT named.rowid FROM job_schedules AS named WHERE named.uuid IN (SELECT value FROM json_each(?2))
-)
-ORDER BY job_schedules.rowid
+    SELECT named.rowid FROM json_each(?2) AS list CROSS JOIN job_schedules AS named ON named.uuid = list.value
+) AS wanted CROSS JOIN job_schedules
+WHERE job_schedules.rowid = wanted."row"

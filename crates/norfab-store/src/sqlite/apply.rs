@@ -69,7 +69,8 @@ fn load_folds(shared: &Session<'_>, connection: &Connection, replies: &[Reply]) 
     let with_results = replies.iter().filter(|reply| needs_results(reply)).map(|reply| &reply.job);
     let with_results: std::collections::HashSet<&JobId> = with_results.collect();
     let jobs: std::collections::HashSet<&JobId> = replies.iter().map(|reply| &reply.job).collect();
-    let wanted = Wanted::jobs(jobs).and_then(|wanted| wanted.with_results_of(with_results.iter().copied()));
+    let without = jobs.difference(&with_results).copied();
+    let wanted = Wanted::jobs(without).and_then(|wanted| wanted.and_with_results(with_results.iter().copied()));
     let rows = wanted.map_err(storage(DOING))?.load(connection).map_err(storage(DOING))?;
     let (steps, _) = load::steps(rows);
     let mut folds = Vec::with_capacity(steps.len());

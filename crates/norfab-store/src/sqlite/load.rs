@@ -16,23 +16,35 @@ use crate::sqlite::statement::{query, scalar, statement};
 use crate::transition;
 
 /// Which rows to load, and what of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Wanted {
-    rows: Option<String>,
-    uuids: Option<String>,
+    rows: String,
+    uuids: String,
     arguments: bool,
-    results: Option<String>,
+    results: bool,
+    uuids_with_results: String,
 }
+
+/// No rows.
+const NONE: &str = "[]";
 
 impl Wanted {
     /// The rows with these numbers, without payloads.
     pub(super) fn rows(rows: &[i64]) -> Result<Self, encode::EncodeError> {
-        Ok(Self { rows: Some(encode::array(rows)?), ..Self::default() })
+        let mut rows = rows.to_vec();
+        // Rows lie in this order.
+        rows.sort_unstable();
+        Ok(Self { rows: encode::array(&rows)?, ..Self::none() })
     }
 
     /// The rows of these jobs, without payloads.
     pub(super) fn jobs<'a>(jobs: impl IntoIterator<Item = &'a JobId>) -> Result<Self, encode::EncodeError> {
-        Ok(Self { uuids: Some(encode::ids(jobs)?), ..Self::default() })
+        Ok(Self { uuids: encode::ids(jobs)?, ..Self::none() })
+    }
+
+    fn none() -> Self {
+        let none = || NONE.to_owned();
+        Self { rows: none(), uuids: none(), arguments: false, results: false, uuids_with_results: none() }
     }
 
     /// The same with their arguments.
@@ -42,24 +54,25 @@ impl Wanted {
 
     /// The same with the results of all of them.
     pub(super) fn with_results(self) -> Self {
-        Self { results: self.rows.clone().or_else(|| self.uuids.clone()), ..self }
+        Self { results: true, ..self }
     }
 
-    /// The same with the results of these.
-    pub(super) fn with_results_of<'a>(
+    /// The same, and these jobs with their results.
+    pub(super) fn and_with_results<'a>(
         self,
         jobs: impl IntoIterator<Item = &'a JobId>,
     ) -> Result<Self, encode::EncodeError> {
-        Ok(Self { results: Some(encode::ids(jobs)?), ..self })
+        Ok(Self { uuids_with_results: encode::ids(jobs)?, ..self })
     }
 
-    /// Loads them, the oldest first.
+    /// Loads them, each once, the oldest first.
     pub(super) fn load(self, connection: &Connection) -> Result<Vec<Loaded>, rusqlite::Error> {
-        let none = || "[]".to_owned();
-        let (rows, uuids) = (self.rows.unwrap_or_else(none), self.uuids.unwrap_or_else(none));
-        let results = self.results.unwrap_or_else(none);
-        let load = query!(StoredJob, "sql/job/load.sql", rows, uuids, self.arguments, results);
-        load.read_as::<Loaded>().fetch_all(connection)
+        let Self { rows, uuids, arguments, results, uuids_with_results } = self;
+        let load = query!(StoredJob, "sql/job/load.sql", rows, uuids, arguments, results, uuids_with_results);
+        let mut loaded = load.read_as::<Loaded>().fetch_all(connection)?;
+        loaded.sort_by_key(|loaded| loaded.row.row);
+        loaded.dedup_by_key(|loaded| loaded.row.row);
+        Ok(loaded)
     }
 }
 

@@ -126,7 +126,10 @@ fn in_order(
     beside: Beside,
     doing: &'static str,
 ) -> Result<Vec<Row>, StoreError> {
-    let parameter = encode::array(numbers).map_err(storage(doing))?;
+    let mut sorted = numbers.to_vec();
+    // Rows lie in this order.
+    sorted.sort_unstable();
+    let parameter = encode::array(&sorted).map_err(storage(doing))?;
     let mut rows = load(connection, &parameter, "[]", beside).map_err(storage(doing))?;
     // Mostly they are in this order already.
     if !rows.iter().map(|row| row.row).eq(numbers.iter().copied()) {
