@@ -10,11 +10,14 @@ use crate::requests::Timing;
 
 /// With so many jobs under way more is sure to come.
 const MUCH: usize = 32;
-/// How long what comes waits for more then, counted from when the last was stored.
+/// How long what comes waits for more then, counted from when the last was stored: so long for each job that is under way,
+/// as the more there are, the longer each of them takes.
+const GATHERING_EACH: Duration = Duration::from_micros(50);
+/// And at the shortest; also where little is under way, and nobody waits for it.
 const GATHERING: Duration = Duration::from_millis(10);
 /// Where something is due so soon that storing what came might not be done by then, what came is stored after that instant.
 const NEAR: Duration = Duration::from_millis(2);
-/// How long what came waits at the longest, where one instant follows the other.
+/// How long what came waits at the longest, and where one instant follows the other.
 const CROWDED: Duration = Duration::from_millis(30);
 /// How long it waits for the next message with less, by the runtime's time: it is a pause in what arrives, no instant. The
 /// result of a short job comes a fraction of a millisecond after the word that there is one.
@@ -40,7 +43,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let stored = self.stored_at?;
         let is_near = |at: Timestamp| at > now.wall && at <= now.wall.saturating_add(NEAR);
         let is_crowded = self.next_instant().is_some_and(is_near);
-        let until = stored.saturating_add(if is_crowded { CROWDED } else { GATHERING });
+        let until = stored.saturating_add(if is_crowded { CROWDED } else { gathering(self.requests.len()) });
         let is_soon = now.up < until;
         let until = now.wall_at(until);
         let waits = !self.inbox.is_empty() && self.inbox.len() < self.config.reply_batch;
@@ -73,6 +76,12 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     }
 }
 
+/// How long what comes waits for more of its kind, with so many jobs under way.
+fn gathering(under_way: usize) -> Duration {
+    let each = u32::try_from(under_way).unwrap_or(u32::MAX);
+    GATHERING_EACH.saturating_mul(each).clamp(GATHERING, CROWDED)
+}
+
 /// Whether something is to follow a reply, and nobody acts on it but by asking for that.
 fn announces(reply: &Reply) -> bool {
     match reply.kind {
@@ -82,5 +91,26 @@ fn announces(reply: &Reply) -> bool {
         | ReplyKind::WaitingInput { .. }
         | ReplyKind::Result { .. }
         | ReplyKind::NotFound { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(under_way: usize, milliseconds: u64) {
+        assert_eq!(gathering(under_way), Duration::from_millis(milliseconds), "{under_way}");
+    }
+
+    #[test]
+    fn the_more_is_under_way_the_more_is_stored_at_once() {
+        check(0, 10);
+        check(MUCH, 10);
+        check(200, 10);
+        check(300, 15);
+        check(500, 25);
+        check(600, 30);
+        check(usize::MAX, 30);
     }
 }
