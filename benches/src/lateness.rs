@@ -16,10 +16,10 @@ use crate::raw_jobs::RawJobs;
 use crate::setting::Setting;
 use crate::times::Times;
 
-/// A schedule has one occurrence in a round, somewhere in its first four seconds: 500 a second on average.
+/// A schedule has one occurrence in a round, somewhere in one of its seconds: 500 in each.
 const SCHEDULES: usize = 2500;
 const ROUND: u32 = 5;
-const SPREAD: u64 = 4;
+const SPREAD: u64 = 1;
 const ROUNDS: u32 = 6;
 /// Of the bare loop.
 const STEP: Duration = Duration::from_millis(2);
@@ -49,8 +49,8 @@ async fn ours(schedules: usize, rounds: u32) -> Result<Times> {
     let ahead = Duration::from_secs(2) + Duration::from_millis(8) * u32::try_from(schedules)?;
     let start = SystemClock.now().saturating_add(ahead);
     let end = start.plus_seconds(rounds * ROUND);
-    for _ in 0..schedules {
-        client.create_job_schedule(schedule(start)?).await?;
+    for second in (0..ROUND).cycle().take(schedules) {
+        client.create_job_schedule(schedule(start.plus_seconds(second))?).await?;
     }
     ensure!(SystemClock.now() < start, "the schedules began before they were all there");
     tokio::time::sleep(end.since(SystemClock.now())).await;
