@@ -72,6 +72,23 @@ async fn no_statement_walks_through_all_rows() {
     }
 }
 
+/// Loading a row must not make tables for the lists of what to load.
+#[tokio::test]
+async fn rows_are_loaded_along_the_lists() {
+    let database = Database::missing();
+    database.open().await.close().await;
+    let mut connection = database.connect().await;
+    let mut statements = statements();
+    statements.retain(|(name, _)| name.ends_with("/load.sql"));
+    assert_eq!(statements.len(), 2);
+    for (name, sql) in &statements {
+        let plan = plan(&mut connection, sql).await;
+        let tables = |line: &&String| line.starts_with("LIST SUBQUERY") || line.starts_with("MATERIALIZE");
+        let wrong: Vec<_> = plan.iter().filter(tables).collect();
+        assert!(wrong.is_empty(), "{name}: {wrong:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_guest_pays_for_its_own_jobs_only() {
     let database = Database::missing();

@@ -1,6 +1,6 @@
--- The rows with these row numbers (?1) or UUIDs (?2, ?5), in the order of the lists. Payloads only where they are asked for:
--- the arguments of all (?3), the results of all (?4) or of the latter UUIDs. The lists are joined: for each `IN (SELECT ..)`
--- SQLite makes a table of its own, which takes longer than the reading of a row.
+-- The rows with these row numbers (?1) or UUIDs (?2, ?5), in no order, and as often as they are named. Payloads only where
+-- they are asked for: the arguments of all (?3), the results of all (?4) or of the UUIDs ?5. The lists are joined: for each
+-- `IN (SELECT ..)` SQLite makes a table of its own, which takes longer than the reading of a row.
 SELECT
     jobs.rowid AS "row!: i64",
     uuid AS "uuid!: Cell",

@@ -5,7 +5,8 @@ FROM (
     SELECT rowid AS "row"
     FROM job_schedules INDEXED BY schedules_due
     WHERE state = 'ACTIVE' AND next_due_at <= ?1
-        -- By row numbers, which are in the index: for their UUIDs, all due rows would be looked at. No table is made of none.
+        -- By row numbers, which are in the index: for their UUIDs, all due rows would be looked at. With an empty
+        -- list, the table that NOT IN needs is not made.
         AND (?2 = '[]' OR rowid NOT IN (
             SELECT seen.rowid FROM json_each(?2) AS list CROSS JOIN job_schedules AS seen ON seen.uuid = list.value
         ))

@@ -1,5 +1,5 @@
--- The schedules with these row numbers (?1) or UUIDs (?2), in the order of the lists; their arguments only when asked for (?3),
--- and so how many unfinished jobs each has (?4). The lists are joined: for each `IN (SELECT ..)` SQLite makes a table of its
+-- The schedules with these row numbers (?1) or UUIDs (?2), in no order, and as often as they are named; their arguments only
+-- when asked for (?3), and so how many unfinished jobs each has (?4). The lists are joined: for each `IN (SELECT ..)` SQLite makes a table of its
 -- own, which takes longer than the reading of a row.
 SELECT
     job_schedules.rowid AS "row!: i64",

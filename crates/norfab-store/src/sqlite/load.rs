@@ -39,7 +39,7 @@ impl Wanted {
 
     /// The rows of these jobs, without payloads.
     pub(super) fn jobs<'a>(jobs: impl IntoIterator<Item = &'a JobId>) -> Result<Self, encode::EncodeError> {
-        Ok(Self { uuids: encode::ids(jobs)?, ..Self::none() })
+        Ok(Self { uuids: sorted_ids(jobs)?, ..Self::none() })
     }
 
     fn none() -> Self {
@@ -57,12 +57,12 @@ impl Wanted {
         Self { results: true, ..self }
     }
 
-    /// The same, and these jobs with their results.
+    /// The same, and these jobs with their results; they are not among those already named.
     pub(super) fn and_with_results<'a>(
         self,
         jobs: impl IntoIterator<Item = &'a JobId>,
     ) -> Result<Self, encode::EncodeError> {
-        Ok(Self { uuids_with_results: encode::ids(jobs)?, ..self })
+        Ok(Self { uuids_with_results: sorted_ids(jobs)?, ..self })
     }
 
     /// Loads them, each once, the oldest first.
@@ -74,6 +74,13 @@ impl Wanted {
         loaded.dedup_by_key(|loaded| loaded.row.row);
         Ok(loaded)
     }
+}
+
+/// Their UUIDs in the order of the index; those of most jobs begin with a time, so that their rows follow each other too.
+fn sorted_ids<'a>(jobs: impl IntoIterator<Item = &'a JobId>) -> Result<String, encode::EncodeError> {
+    let mut jobs: Vec<&JobId> = jobs.into_iter().collect();
+    jobs.sort_unstable();
+    encode::ids(jobs)
 }
 
 /// One job while a step is carried out on it.

@@ -127,8 +127,9 @@ fn in_order(
     doing: &'static str,
 ) -> Result<Vec<Row>, StoreError> {
     let mut sorted = numbers.to_vec();
-    // Rows lie in this order.
+    // Rows lie in this order, and each is read once.
     sorted.sort_unstable();
+    sorted.dedup();
     let parameter = encode::array(&sorted).map_err(storage(doing))?;
     let mut rows = load(connection, &parameter, "[]", beside).map_err(storage(doing))?;
     // Mostly they are in this order already.
