@@ -1,5 +1,5 @@
 //! When what came is left in the row for what follows it, so that both are stored at once. Nothing that could be sent waits
-//! for that, and nothing that somebody waits for.
+//! for that; and while little is under way, nothing that somebody waits for.
 
 use std::time::Duration;
 
@@ -10,15 +10,16 @@ use crate::requests::Timing;
 
 /// With so many jobs under way more is sure to come.
 const MUCH: usize = 32;
-/// How long what comes waits for more then, counted from when the last was stored: so long for each job that is under way,
-/// as the more there are, the longer each of them takes.
+/// How long what comes waits for more then, counted from when the last was stored: so long for each job that is under way.
 const GATHERING_EACH: Duration = Duration::from_micros(50);
-/// And at the shortest; also where little is under way, and nobody waits for it.
-const GATHERING: Duration = Duration::from_millis(10);
+/// How long at the shortest, and where little is under way and nobody waits for it.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// How long at the longest, and where one instant follows the other.
+const LONGEST: Duration = Duration::from_millis(30);
+/// So many bytes wait for no more.
+const ENOUGH_BYTES: usize = 4 << 20;
 /// Where something is due so soon that storing what came might not be done by then, what came is stored after that instant.
 const NEAR: Duration = Duration::from_millis(2);
-/// How long what came waits at the longest, and where one instant follows the other.
-const CROWDED: Duration = Duration::from_millis(30);
 /// How long it waits for the next message with less, by the runtime's time: it is a pause in what arrives, no instant. The
 /// result of a short job comes a fraction of a millisecond after the word that there is one.
 pub(crate) const LULL: Duration = Duration::from_millis(2);
@@ -43,10 +44,11 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         let stored = self.stored_at?;
         let is_near = |at: Timestamp| at > now.wall && at <= now.wall.saturating_add(NEAR);
         let is_crowded = self.next_instant().is_some_and(is_near);
-        let until = stored.saturating_add(if is_crowded { CROWDED } else { gathering(self.requests.len()) });
+        let until = stored.saturating_add(if is_crowded { LONGEST } else { gathering(self.requests.len()) });
         let is_soon = now.up < until;
         let until = now.wall_at(until);
-        let waits = !self.inbox.is_empty() && self.inbox.len() < self.config.reply_batch;
+        let is_little = self.inbox.len() < self.config.reply_batch && self.waiting_bytes() < ENOUGH_BYTES;
+        let waits = !self.inbox.is_empty() && is_little;
         let expires = self.due.as_ref().is_none_or(|due| due.expire.is_some_and(|at| at <= until));
         let occurs = self.schedule_due.is_some_and(|due| due.is_some_and(|at| at <= now.wall));
         let nothing_else = self.again.is_empty() && !expires && !occurs;
@@ -79,7 +81,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 /// How long what comes waits for more of its kind, with so many jobs under way.
 fn gathering(under_way: usize) -> Duration {
     let each = u32::try_from(under_way).unwrap_or(u32::MAX);
-    GATHERING_EACH.saturating_mul(each).clamp(GATHERING, CROWDED)
+    GATHERING_EACH.saturating_mul(each).clamp(SHORTEST, LONGEST)
 }
 
 /// Whether something is to follow a reply, and nobody acts on it but by asking for that.

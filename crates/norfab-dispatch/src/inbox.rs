@@ -15,7 +15,12 @@ const INBOX_BYTES: usize = 64 << 20;
 impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
     /// Whether messages may wait here. Their bytes are looked at only while some do: usually a pass applies all.
     pub(crate) fn has_room(&self) -> bool {
-        self.inbox.len() < INBOX_LIMIT && self.inbox.iter().map(bytes_of).sum::<usize>() < INBOX_BYTES
+        self.inbox.len() < INBOX_LIMIT && self.waiting_bytes() < INBOX_BYTES
+    }
+
+    /// The bytes of all that waits.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.inbox.iter().map(bytes_of).sum()
     }
 
     /// Sorts what came: replies wait for the pass, the rest is done with here.

@@ -239,6 +239,11 @@ async fn what_comes_while_much_is_under_way_is_stored_together<S: Store + Schedu
     bench.told(last, JobStatus::Started).await;
     assert_eq!(bench.store.event_list(last, 0, 10).await.expect("readable").len(), 1);
     bench.settle().await;
+    // What is large waits for no more.
+    let large = format!("{{\"result\":\"{}\",\"failed\":false}}", "x".repeat(4 << 20));
+    let large = Json::parse(&large).expect("valid");
+    bench.reply(last, ReplyKind::Result { worker: "w1".into(), result: large });
+    bench.told(last, JobStatus::Completed).await;
 }
 
 async fn a_guest_serves_its_own_jobs_only<S: Store + ScheduleStore>(store: Arc<S>) {
