@@ -53,12 +53,15 @@ async fn ours(schedules: usize, rounds: u32) -> Result<Times> {
         client.create_job_schedule(schedule(start.plus_seconds(second))?).await?;
     }
     ensure!(SystemClock.now() < start, "the schedules began before they were all there");
-    tokio::time::sleep(end.since(SystemClock.now())).await;
+    // A second more, for those that are late.
+    tokio::time::sleep(end.plus_seconds(1).since(SystemClock.now())).await;
     let due = dues(&client, end).await?;
     client.shutdown().await;
-    ensure!(due.len() + schedules >= schedules * rounds as usize, "{} occurrences only", due.len());
-    let late = fabric.posts()?.into_iter().filter_map(|(job, at)| due.get(&job).map(|due| at.since(*due)));
-    Times::of(late.collect())
+    let posts = fabric.posts()?.into_iter();
+    let late: Vec<_> = posts.filter_map(|(job, at)| due.get(&job).map(|due| at.since(*due))).collect();
+    // A jitter of a whole second, at the end, is one in a million.
+    ensure!(late.len() + 2 >= schedules * rounds as usize, "{} occurrences only", late.len());
+    Times::of(late)
 }
 
 fn schedule(start: Timestamp) -> Result<NewSchedule> {
