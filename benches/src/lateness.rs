@@ -47,7 +47,7 @@ async fn ours(schedules: usize, rounds: u32) -> Result<Times> {
     let client = place.client(&fabric).await?;
     // Enough time to create them all.
     let ahead = Duration::from_secs(2) + Duration::from_millis(8) * u32::try_from(schedules)?;
-    let start = SystemClock.now().saturating_add(ahead);
+    let start = next_second(SystemClock.now().saturating_add(ahead));
     let end = start.plus_seconds(rounds * ROUND);
     for second in (0..ROUND).cycle().take(schedules) {
         client.create_job_schedule(schedule(start.plus_seconds(second))?).await?;
@@ -62,6 +62,12 @@ async fn ours(schedules: usize, rounds: u32) -> Result<Times> {
     // A jitter of a whole second, at the end, is one in a million.
     ensure!(late.len() + 2 >= schedules * rounds as usize, "{} occurrences only", late.len());
     Times::of(late)
+}
+
+/// Occurrences fall on whole seconds: so does what is measured.
+fn next_second(at: Timestamp) -> Timestamp {
+    let micros = at.as_micros().rem_euclid(1_000_000);
+    at.saturating_add(Duration::from_micros(1_000_000_u64.saturating_sub(micros.unsigned_abs())))
 }
 
 fn schedule(start: Timestamp) -> Result<NewSchedule> {
