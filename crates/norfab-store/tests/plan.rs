@@ -35,6 +35,14 @@ fn statements() -> Vec<(String, String)> {
     found
 }
 
+/// A database that the store has made, which is there as long as it is held, and a connection to it.
+async fn empty() -> (Database, sqlx::SqliteConnection) {
+    let database = Database::missing();
+    database.open().await.close().await;
+    let connection = database.connect().await;
+    (database, connection)
+}
+
 /// The lines of the plan of a statement.
 async fn plan(connection: &mut sqlx::SqliteConnection, sql: &str) -> Vec<String> {
     let rows = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"))).fetch_all(connection).await.unwrap();
@@ -57,9 +65,7 @@ fn objection(statement: &str, line: &str) -> bool {
 
 #[tokio::test]
 async fn no_statement_walks_through_all_rows() {
-    let database = Database::missing();
-    database.open().await.close().await;
-    let mut connection = database.connect().await;
+    let (_database, mut connection) = empty().await;
     let statements = statements();
     assert!(statements.len() > 25, "the statements were not found");
     for (name, sql) in &statements {
@@ -75,9 +81,7 @@ async fn no_statement_walks_through_all_rows() {
 /// Loading a row must not make tables for the lists of what to load.
 #[tokio::test]
 async fn rows_are_loaded_along_the_lists() {
-    let database = Database::missing();
-    database.open().await.close().await;
-    let mut connection = database.connect().await;
+    let (_database, mut connection) = empty().await;
     let mut statements = statements();
     statements.retain(|(name, _)| name.ends_with("/load.sql"));
     assert_eq!(statements.len(), 2);
@@ -91,9 +95,7 @@ async fn rows_are_loaded_along_the_lists() {
 
 #[tokio::test]
 async fn a_guest_pays_for_its_own_jobs_only() {
-    let database = Database::missing();
-    database.open().await.close().await;
-    let mut connection = database.connect().await;
+    let (_database, mut connection) = empty().await;
     let mut statements = statements();
     statements.retain(|(name, _)| name.starts_with(GUEST) || name == "job/unclaim.sql");
     assert_eq!(statements.len(), 9);
@@ -107,9 +109,7 @@ async fn a_guest_pays_for_its_own_jobs_only() {
 
 #[tokio::test]
 async fn a_walk_would_be_noticed() {
-    let database = Database::missing();
-    database.open().await.close().await;
-    let mut connection = database.connect().await;
+    let (_database, mut connection) = empty().await;
     for sql in [
         "SELECT uuid FROM jobs WHERE task = ?1",
         "SELECT uuid FROM jobs INDEXED BY jobs_to_send WHERE status = 'NEW'",
