@@ -25,9 +25,6 @@ pub(super) struct Wanted {
     uuids_with_results: String,
 }
 
-/// No rows.
-const NONE: &str = "[]";
-
 impl Wanted {
     /// The rows with these numbers, without payloads.
     pub(super) fn rows(rows: &[i64]) -> Result<Self, encode::EncodeError> {
@@ -43,7 +40,7 @@ impl Wanted {
     }
 
     fn none() -> Self {
-        let none = || NONE.to_owned();
+        let none = || "[]".to_owned();
         Self { rows: none(), uuids: none(), arguments: false, results: false, uuids_with_results: none() }
     }
 
