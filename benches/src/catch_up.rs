@@ -32,7 +32,7 @@ pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
 async fn pass(store: &SqliteStore) -> Result<(Materialized, Duration)> {
     let (limits, config) = (Limits::default(), Config::default());
     let (budget_left, batch) = (config.catch_up_limit, config.schedule_batch);
-    let request = Materialize { now: at(YEAR), limits: &limits, budget_left, batch, seen: &[] };
+    let request = Materialize { now: at(YEAR), limits: &limits, budget_left, batch, seen: &[], claim: None };
     let begun = now();
     let made = store.schedule_materialize_due(request).await?;
     Ok((made, begun.elapsed()))

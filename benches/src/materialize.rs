@@ -36,6 +36,7 @@ async fn materialize(store: &SqliteStore, count: usize) -> Result<f64> {
             budget_left: 0,
             batch: Config::default().schedule_batch,
             seen: &[],
+            claim: None,
         };
         let outcome = store.schedule_materialize_due(request).await?;
         made += outcome.created.len();

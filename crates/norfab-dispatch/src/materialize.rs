@@ -102,7 +102,7 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         loop {
             let (config, Looked { budget_left, seen }) = (&self.config, &self.looked);
             let (limits, budget_left, batch) = (&config.limits, *budget_left, config.schedule_batch);
-            let request = Materialize { now: now.wall, limits, budget_left, batch, seen };
+            let request = Materialize { now: now.wall, limits, budget_left, batch, seen, claim: None };
             let made = self.store.schedule_materialize_due(request).await.map_err(storage)?;
             let more = made.more;
             self.take_in(made);

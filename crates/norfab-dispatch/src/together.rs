@@ -15,20 +15,26 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
         if sends {
             self.claims = Claims::InDoubt;
         }
-        let (released, made, claimed) = {
+        let (released, mut made, claimed) = {
             let (store, config, claim) = (&self.store, &self.config, self.claim(now));
             let (limits, budget_left, batch) = (&config.limits, self.looked.budget_left, config.schedule_batch);
             let link = self.link.link();
             let release = when(releases, || store.job_release_due(now.wall, &config.scope, link));
             let make = when(ending.is_some(), || {
-                let seen = ending.as_deref().unwrap_or_default();
-                store.schedule_materialize_due(Materialize { now: now.wall, limits, budget_left, batch, seen })
+                let (seen, claim) = (ending.as_deref().unwrap_or_default(), sends.then_some(&claim));
+                store.schedule_materialize_due(Materialize { now: now.wall, limits, budget_left, batch, seen, claim })
             });
-            let send = when(sends, || store.job_claim(claim));
+            let send = when(sends && ending.is_none(), || store.job_claim(claim.clone()));
             tokio::join!(biased; release, make, send)
         };
         // What was claimed leaves first. What the others failed to do must not stop it.
-        let mut claimed = claimed.transpose();
+        let along = made.as_mut().and_then(|made| made.as_mut().ok()?.claimed.take());
+        let mut claimed = match (claimed, along) {
+            (Some(claimed), _) => claimed.map(Some),
+            (None, Some(along)) => Ok(Some(along)),
+            (None, None) if sends => self.store.job_claim(self.claim(now)).await.map(Some),
+            (None, None) => Ok(None),
+        };
         let sent = match &mut claimed {
             Ok(Some(claimed)) => self.send_claimed(now, claimed).await,
             Ok(None) | Err(_) => Ok(()),

@@ -13,6 +13,8 @@ use norfab_model::{
     Schedule, ScheduleId, ScheduleKey, ScheduleState, ScheduleStore, Scope, Store, Timestamp, Workers,
 };
 use serde_json::Value;
+use sqlx::Connection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 on_both_stores!(
     an_immediate_job_runs_to_its_result,
@@ -365,6 +367,27 @@ async fn every<S: Store + ScheduleStore>(bench: &Bench<S>, seconds: u64) -> Sche
     let schedule = bench.store.schedule_add(&valid).await.expect("added");
     bench.control.wake();
     schedule.uuid
+}
+
+/// The database refuses what becomes of a schedule in the pass in which a delayed job is due.
+#[tokio::test]
+async fn a_schedule_that_is_refused_keeps_no_job_waiting() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mut bench = Bench::up(Arc::new(common::open(folder.path()).await)).await;
+    let (bad, good) = (every(&bench, 60).await, every(&bench, 60).await);
+    let delayed = bench.add(echo().at(after(60))).await;
+    let sql = format!(
+        "CREATE TRIGGER planted BEFORE INSERT ON jobs WHEN new.schedule_id = '{bad}'
+         BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+    );
+    let options = SqliteConnectOptions::new().filename(folder.path().join("jobs.db"));
+    let mut other = SqliteConnection::connect_with(&options).await.expect("opens");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut other).await.expect("planted");
+    bench.clock.advance_to(after(60));
+    let mut sent = [bench.next_post().await.job, bench.next_post().await.job];
+    sent.sort_by_key(|job| *job != delayed);
+    assert_eq!(sent, [delayed, JobId::of_occurrence(&good, after(60))]);
+    assert_eq!(schedule(&bench, &bad).await.state, ScheduleState::Disabled);
 }
 
 async fn schedule<S: Store + ScheduleStore>(bench: &Bench<S>, id: &ScheduleId) -> Schedule {

@@ -27,6 +27,7 @@
 
 mod answer;
 mod apply;
+mod at_once;
 mod delivery;
 mod life;
 mod materialize;
@@ -206,6 +207,15 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             a_year_of_missed_seconds_is_one_job
             two_handles_make_each_occurrence_once
             a_worker_that_dies_blocks_no_schedule_for_ever;
+        at_once:
+            what_is_made_is_claimed_with_it
+            what_was_new_before_is_claimed_before_it
+            as_many_are_claimed_as_may_be
+            what_cannot_be_sent_is_made_all_the_same
+            a_worker_is_chosen_for_what_is_made
+            what_is_missed_is_not_claimed
+            a_claim_without_a_due_schedule_is_a_claim
+            many_and_large_ones_are_claimed_too;
         zone:
             rules_by_the_clock_come_back_to_the_letter
             an_occurrence_follows_the_clocks_of_its_zone

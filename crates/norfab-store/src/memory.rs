@@ -146,12 +146,7 @@ impl Store for MemoryStore {
     }
 
     async fn job_claim(&self, claim: Claim<'_>) -> Result<Claimed, StoreError> {
-        let mut data = self.write();
-        let due = data.selected(u32::MAX, |job| {
-            let may = transition::may_be_sent(job, claim.now) && in_scope(claim.scope, job);
-            may.then_some(job.next_attempt_at.unwrap_or(Timestamp::EPOCH))
-        });
-        Ok(data.claim(&claim, &due))
+        Ok(self.write().claim(&claim))
     }
 
     async fn job_send_again(

@@ -282,6 +282,29 @@ impl Session<'_> {
     }
 }
 
+/// A claim on its way to the thread of the connection.
+struct OwnedClaim {
+    now: Timestamp,
+    scope: Scope,
+    limit: u32,
+    live: Option<LiveWorkers>,
+    policy: RetryPolicy,
+}
+
+impl From<&Claim<'_>> for OwnedClaim {
+    fn from(claim: &Claim<'_>) -> Self {
+        let Claim { now, limit, policy, .. } = *claim;
+        Self { now, scope: claim.scope.clone(), limit, live: claim.live.cloned(), policy }
+    }
+}
+
+impl OwnedClaim {
+    fn claim(&self) -> Claim<'_> {
+        let Self { now, limit, policy, .. } = *self;
+        Claim { now, scope: &self.scope, limit, live: self.live.as_ref(), policy }
+    }
+}
+
 /// Wraps what went wrong in the storage.
 fn storage<E: Into<EncodeError>>(doing: &'static str) -> impl Fn(E) -> StoreError + Copy {
     move |source| {
@@ -341,11 +364,8 @@ impl Store for SqliteStore {
     }
 
     async fn job_claim(&self, claim: Claim<'_>) -> Result<Claimed, StoreError> {
-        let (scope, live) = (claim.scope.clone(), claim.live.cloned());
-        let Claim { now, limit, policy, .. } = claim;
-        let work = move |session: &Session<'_>| {
-            pass::job_claim(session, Claim { now, scope: &scope, limit, live: live.as_ref(), policy })
-        };
+        let claim = OwnedClaim::from(&claim);
+        let work = move |session: &Session<'_>| pass::job_claim(session, &claim.claim());
         self.with_others("claim jobs", self.shared.durability, work).await
     }
 

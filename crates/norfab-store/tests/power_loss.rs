@@ -90,7 +90,7 @@ async fn write(store: &SqliteStore, step: u64, chance: &mut Chance) {
         }
         3 => {
             let limits = Limits::default();
-            let request = Materialize { now, limits: &limits, budget_left: 1000, batch: 1000, seen: &[] };
+            let request = Materialize { now, limits: &limits, budget_left: 1000, batch: 1000, seen: &[], claim: None };
             store.schedule_materialize_due(request).await.unwrap();
         }
         4 => {
@@ -324,7 +324,7 @@ async fn use_it(store: &SqliteStore) -> Vec<String> {
     note(store.event_list(&id("job-1"), 0, 100).await.err().map(|e| e.to_string()));
     note(store.job_recover(now, &Scope::All).await.err().map(|e| e.to_string()));
     note(store.job_release_due(now, &Scope::All, Link::Up).await.err().map(|e| e.to_string()));
-    let request = Materialize { now, limits: &limits, budget_left: 1000, batch: 1000, seen: &[] };
+    let request = Materialize { now, limits: &limits, budget_left: 1000, batch: 1000, seen: &[], claim: None };
     note(store.schedule_materialize_due(request).await.err().map(|e| e.to_string()));
     note(store.job_claim(Claim::new(now, &Scope::All, 20)).await.err().map(|e| e.to_string()));
     note(store.job_take_polls(now, &Scope::All, now, 100).await.err().map(|e| e.to_string()));

@@ -16,7 +16,8 @@ const SECONDS: i64 = 40;
 
 async fn materialize(store: &SqliteStore, second: i64) {
     let limits = Limits::default();
-    let request = Materialize { now: at(second), limits: &limits, budget_left: 1000, batch: 1000, seen: &[] };
+    let request =
+        Materialize { now: at(second), limits: &limits, budget_left: 1000, batch: 1000, seen: &[], claim: None };
     store.schedule_materialize_due(request).await.unwrap();
 }
 

@@ -39,6 +39,8 @@ enum Step {
         batch: u32,
         seen: Vec<usize>,
         forbidden: bool,
+        /// How many jobs are claimed behind it.
+        claim: Option<u32>,
     },
     Realign,
     /// The cursor of a schedule becomes what a release has left by whose data the zone is so many quarters of an hour ahead
@@ -174,7 +176,8 @@ fn change() -> impl Strategy<Value = Change> {
 fn step() -> impl Strategy<Value = Step> {
     let answer =
         prop::sample::select(vec![Answer::Well, Answer::Well, Answer::Badly, Answer::Refused, Answer::Started]);
-    let pass = (0..5_u32, 1..5_u32, prop::collection::vec(place(), 0..2), prop::bool::weighted(0.03));
+    let claim = prop_oneof![2 => Just(None), 1 => (1..3_u32).prop_map(Some), 2 => (3..9_u32).prop_map(Some)];
+    let pass = (0..5_u32, 1..5_u32, prop::collection::vec(place(), 0..2), prop::bool::weighted(0.03), claim);
     prop_oneof![
         8 => span().prop_map(Step::Clock),
         3 => rule().prop_map(Step::Add),
@@ -185,7 +188,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => place().prop_map(Step::Delete),
         2 => (place(), prop_oneof![Just(Overlap::Respect), Just(Overlap::Force)])
             .prop_map(|(place, overlap)| Step::RunNow(place, overlap)),
-        10 => pass.prop_map(|(budget, batch, seen, forbidden)| Step::Materialize { budget, batch, seen, forbidden }),
+        10 => pass.prop_map(|(budget, batch, seen, forbidden, claim)| {
+            Step::Materialize { budget, batch, seen, forbidden, claim }
+        }),
         1 => Just(Step::Realign),
         2 => (place(), prop::option::of(-8..20_i8), -30..60_i64)
             .prop_map(|(place, quarters, seconds)| Step::Leave(place, quarters, seconds)),
@@ -310,11 +315,14 @@ impl<S: Store + ScheduleStore> Side<S> {
         let of = |place: &usize| added.get(*place % added.len().max(1));
         match step {
             Step::Clock(_) | Step::Add(_) | Step::Leave(..) => String::new(),
-            Step::Materialize { budget, batch, seen, forbidden } => {
+            Step::Materialize { budget, batch, seen, forbidden, claim } => {
                 let seen: Vec<ScheduleId> = seen.iter().filter_map(|place| of(place).cloned()).collect();
                 let forbidden_tasks = if *forbidden { vec!["dummy:echo".to_owned()] } else { Vec::new() };
                 let limits = Limits { forbidden_tasks, ..limits };
-                let request = Materialize { now, limits: &limits, budget_left: *budget, batch: *batch, seen: &seen };
+                let (budget_left, batch) = (*budget, *batch);
+                let claim = claim.map(|limit| Claim::new(now, &Scope::All, limit));
+                let claim = claim.as_ref();
+                let request = Materialize { now, limits: &limits, budget_left, batch, seen: &seen, claim };
                 self.told(store.schedule_materialize_due(request).await)
             }
             Step::Realign => self.told(store.schedule_realign(now).await),

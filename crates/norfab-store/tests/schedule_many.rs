@@ -14,7 +14,8 @@ const BUDGET: u32 = 4000;
 
 async fn pass(store: &impl ScheduleStore, now: i64) -> Materialized {
     let limits = Limits::default();
-    let request = Materialize { now: at(now), limits: &limits, budget_left: BUDGET, batch: 10_000, seen: &[] };
+    let request =
+        Materialize { now: at(now), limits: &limits, budget_left: BUDGET, batch: 10_000, seen: &[], claim: None };
     store.schedule_materialize_due(request).await.unwrap()
 }
 

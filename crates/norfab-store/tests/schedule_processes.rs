@@ -59,7 +59,8 @@ async fn child_materializes() {
 
 async fn materialize(store: &SqliteStore, second: i64) {
     let limits = Limits::default();
-    let request = Materialize { now: at(second), limits: &limits, budget_left: 100, batch: 1000, seen: &[] };
+    let request =
+        Materialize { now: at(second), limits: &limits, budget_left: 100, batch: 1000, seen: &[], claim: None };
     let outcome = store.schedule_materialize_due(request).await.unwrap();
     assert_eq!(outcome.quarantined, []);
 }

@@ -14,7 +14,8 @@ const LIMITS: fn() -> Limits = Limits::default;
 
 async fn pass(store: &SqliteStore, seconds: i64) -> Result<Materialized, ScheduleError> {
     let limits = LIMITS();
-    let request = Materialize { now: at(seconds), limits: &limits, budget_left: 100, batch: 1000, seen: &[] };
+    let request =
+        Materialize { now: at(seconds), limits: &limits, budget_left: 100, batch: 1000, seen: &[], claim: None };
     store.schedule_materialize_due(request).await
 }
 
@@ -367,7 +368,7 @@ async fn the_budget_holds_over_the_parts_of_a_batch() {
     }
     refusing(&database, "UPDATE OF last_run_at ON job_schedules", "new.name = 'schedule-2'").await;
     let limits = LIMITS();
-    let request = Materialize { now: at(600), limits: &limits, budget_left: 12, batch: 1000, seen: &[] };
+    let request = Materialize { now: at(600), limits: &limits, budget_left: 12, batch: 1000, seen: &[], claim: None };
     let outcome = store.schedule_materialize_due(request).await.unwrap();
     // Ten and ten and one: the first of each is free.
     assert_eq!((outcome.created.len(), outcome.budget_used), (15, 12));

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Database, START, at, every, schedules};
 use norfab_model::{
-    Coalesce, Limits, Materialize, Materialized, NewSchedule, OverlapPolicy, Schedule, ScheduleFilter, ScheduleStore,
+    Claim, Coalesce, Limits, Materialize, Materialized, NewSchedule, OverlapPolicy, Schedule, ScheduleFilter,
+    ScheduleStore, Scope,
 };
 use norfab_store::{SqliteStore, StoreOptions};
 use tracing::span::{Attributes, Id, Record};
@@ -40,20 +41,24 @@ impl tracing::Subscriber for Counter {
 }
 
 async fn pass(store: &SqliteStore, seconds: i64) -> (usize, Materialized) {
+    pass_with(store, seconds, None).await
+}
+
+async fn pass_with(store: &SqliteStore, seconds: i64, claim: Option<&Claim<'_>>) -> (usize, Materialized) {
     let limits = Limits::default();
-    let request = Materialize { now: at(seconds), limits: &limits, budget_left: 100, batch: 1000, seen: &[] };
+    let request = Materialize { now: at(seconds), limits: &limits, budget_left: 100, batch: 1000, seen: &[], claim };
     let before = STATEMENTS.load(Ordering::Relaxed);
     let outcome = store.schedule_materialize_due(request).await.unwrap();
     (STATEMENTS.load(Ordering::Relaxed) - before, outcome)
 }
 
-/// One pass over so many schedules.
-async fn of(count: usize) -> (usize, Materialized) {
+/// One pass over so many schedules; what it makes may be claimed with it.
+async fn of(count: usize, claim: Option<&Claim<'_>>) -> (usize, Materialized) {
     let database = Database::missing();
     let options = StoreOptions { durability: norfab_store::Durability::Normal, ..StoreOptions::default() };
     let store = database.open_with(options).await;
     schedules(&store, START, count, 60).await;
-    pass(&store, 60).await
+    pass_with(&store, 60, claim).await
 }
 
 async fn add(store: &SqliteStore, new: NewSchedule) -> Schedule {
@@ -96,12 +101,23 @@ async fn of_a_rezoning(count: usize) -> usize {
 #[tokio::test]
 async fn a_pass_takes_the_same_statements_whatever_it_finds() {
     tracing::subscriber::set_global_default(Counter).unwrap();
-    let (for_one, outcome) = of(1).await;
+    let (for_one, outcome) = of(1, None).await;
     assert_eq!(outcome.created.len(), 1);
-    let (for_many, outcome) = of(1000).await;
+    let (for_many, outcome) = of(1000, None).await;
     assert_eq!((outcome.created.len(), outcome.more), (1000, false));
     assert_eq!(for_many, for_one);
     assert!((4..=12).contains(&for_one), "{for_one} statements");
+
+    let claim = Claim::new(at(60), &Scope::All, 1000);
+    let mut with_claim = Vec::new();
+    for count in [1, 10, 100, 1000] {
+        let (statements, outcome) = of(count, Some(&claim)).await;
+        assert_eq!(outcome.claimed.map(|claimed| claimed.posts.len()), Some(count));
+        with_claim.push(statements);
+    }
+    let [one, ten, hundred, thousand] = with_claim[..] else { panic!("{with_claim:?}") };
+    assert!(one == ten && one == for_one + 1, "it looks whether others come first: {with_claim:?}");
+    assert!(hundred == thousand && (ten..ten + 6).contains(&hundred), "{with_claim:?}");
 
     assert_eq!(of_a_rezoning(1).await, of_a_rezoning(100).await);
 

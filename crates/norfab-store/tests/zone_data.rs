@@ -66,7 +66,7 @@ async fn the_data_is_kept_whenever_a_cursor_is_computed() {
     database.execute("UPDATE job_schedules SET zone_data = '2020a', zone_offset = 60 WHERE rowid = 1").await;
     let limits = Limits::default();
     let now = at("2027-12-02T02:00:00Z");
-    let request = Materialize { now, limits: &limits, budget_left: 100, batch: 1000, seen: &[] };
+    let request = Materialize { now, limits: &limits, budget_left: 100, batch: 1000, seen: &[], claim: None };
     store.schedule_materialize_due(request).await.unwrap();
     assert_eq!(by_zone(&database).await[0], this_data(3600));
     let patch = norfab_model::SchedulePatch {
@@ -107,7 +107,7 @@ async fn what_ran_does_not_run_again() {
     store.schedule_realign(at("2027-07-02T00:30:00Z")).await.unwrap();
     let limits = Limits::default();
     let now = at("2027-07-02T01:00:30Z");
-    let request = Materialize { now, limits: &limits, budget_left: 100, batch: 1000, seen: &[] };
+    let request = Materialize { now, limits: &limits, budget_left: 100, batch: 1000, seen: &[], claim: None };
     assert_eq!(store.schedule_materialize_due(request).await.unwrap().created, []);
     assert_eq!(found(&store, &schedule).await.next, Some(schedule.upcoming(at("2027-07-03T01:00:00Z"))));
 }

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use norfab_model::{
-    Interval, JobFilter, JobId, Limits, Link, Materialize, NewJob, NewSchedule, ScheduleFilter, ScheduleKey,
+    Claim, Interval, JobFilter, JobId, Limits, Link, Materialize, NewJob, NewSchedule, ScheduleFilter, ScheduleKey,
     ScheduleStore, Scope, Store, Timestamp, Workers, Zone,
 };
 use norfab_store::conformance::pass_ends;
@@ -165,7 +165,9 @@ impl Rows {
         self.store.schedule_rezone(Zone::data_version()).await.expect("zones are looked at");
         self.store.schedule_realign(LATER).await.expect("cursors are looked at");
         let limits = Limits::default();
-        let request = Materialize { now: LATER, limits: &limits, budget_left: 10, batch: 100, seen: &[] };
+        let claim = Claim::new(LATER, &Scope::All, 100);
+        let (seen, claim) = (&[], Some(&claim));
+        let request = Materialize { now: LATER, limits: &limits, budget_left: 10, batch: 100, seen, claim };
         let made = self.store.schedule_materialize_due(request).await.expect("due schedules are looked at");
         assert!(!made.more, "two schedules are one batch");
         let request = Materialize { seen: &made.still_due, ..request };

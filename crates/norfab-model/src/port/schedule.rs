@@ -4,9 +4,9 @@
 use std::future::Future;
 
 use crate::{
-    Job, LastOutcome, Limits, Managed, Overlap, RunNow, Schedule, ScheduleDetail, ScheduleError, ScheduleFilter,
-    ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleView, SwitchedOff, Timestamp, Upcoming,
-    ValidSchedule,
+    Claim, Claimed, Job, LastOutcome, Limits, Managed, Overlap, RunNow, Schedule, ScheduleDetail, ScheduleError,
+    ScheduleFilter, ScheduleId, ScheduleKey, SchedulePage, SchedulePatch, ScheduleView, SwitchedOff, Timestamp,
+    Upcoming, ValidSchedule,
 };
 
 /// One batch of due schedules to look at.
@@ -22,12 +22,15 @@ pub struct Materialize<'a> {
     pub batch: u32,
     /// Schedules that this pass has looked at and that are due still: not to be looked at again.
     pub seen: &'a [ScheduleId],
+    /// What to claim behind it in the same transaction, if anything: a job that is made and sent at once need not be
+    /// written twice.
+    pub claim: Option<&'a Claim<'a>>,
 }
 
 /// What became of a batch of due schedules.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Materialized {
-    /// Jobs that were made: NEW.
+    /// Jobs that were made, as they were made: NEW.
     pub created: Vec<Job>,
     /// MISSED jobs that were made, each standing for all the missed occurrences of its schedule.
     pub missed: Vec<Job>,
@@ -44,6 +47,10 @@ pub struct Materialized {
     /// When a schedule is due next after this batch, those among them that were left out of it; an instant too early does
     /// no harm.
     pub next_due_at: Option<Timestamp>,
+    /// What [`job_claim`](crate::Store::job_claim) would have returned behind the batch: the jobs of it may be among what
+    /// is to be sent. None when nothing was to be claimed, or when the store has left it to a call of its own, which it may
+    /// do at any time.
+    pub claimed: Option<Claimed>,
 }
 
 /// What came of one due schedule.
@@ -183,6 +190,9 @@ pub trait ScheduleStore: Send + Sync + 'static {
     ///
     /// A schedule whose row cannot be read, or that [`Limits::check_runnable`] refuses, is switched off, see
     /// [`Schedule::quarantine`]; the others are not disturbed.
+    ///
+    /// With [`Materialize::claim`], NEW jobs are claimed behind it, as by [`job_claim`](crate::Store::job_claim); what is
+    /// claimed is as lasting as there.
     fn schedule_materialize_due(
         &self,
         request: Materialize<'_>,

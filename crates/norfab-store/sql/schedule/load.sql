@@ -1,14 +1,15 @@
--- The schedules with these row numbers (?1) or UUIDs (?2), in no order, and as often as they are named; their arguments only
--- when asked for (?3), and so how many unfinished jobs each has (?4). The lists are joined: for each `IN (SELECT ..)` SQLite makes a table of its
--- own, which takes longer than the reading of a row.
+-- The schedules with these row numbers (?1) or UUIDs (?2), in no order, and as often as they are named; their arguments if
+-- these take ?3 bytes at the most, each of the two, or else the number 0, which are none; and how many unfinished jobs each
+-- has only when asked for (?4). The lists are joined: for each `IN (SELECT ..)` SQLite makes a table of its own, which takes
+-- longer than the reading of a row.
 SELECT
     job_schedules.rowid AS "row!: i64",
     uuid AS "uuid!: Cell",
     name AS "name!: Cell",
     service AS "service!: Cell",
     task AS "task!: Cell",
-    CASE WHEN ?3 THEN args END AS "args!: Cell",
-    CASE WHEN ?3 THEN kwargs END AS "kwargs!: Cell",
+    CASE WHEN ifnull(octet_length(args), 0) <= ?3 THEN args ELSE 0 END AS "args!: Cell",
+    CASE WHEN ifnull(octet_length(kwargs), 0) <= ?3 THEN kwargs ELSE 0 END AS "kwargs!: Cell",
     workers AS "workers!: Cell",
     timeout AS "timeout!: Cell",
     trigger_type AS "trigger_type!: Cell",

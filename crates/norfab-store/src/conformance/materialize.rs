@@ -198,7 +198,8 @@ pub(super) async fn the_earliest_are_looked_at_first_and_each_once(database: &im
     let by_due: Vec<ScheduleId> = by_due.into_iter().map(|(_, id)| id).collect();
     let (mut looked_at, mut rounds) = (Vec::new(), 0);
     loop {
-        let request = Materialize { now: at(50), limits: &limits(), budget_left: 100, batch: 2, seen: &[] };
+        let request =
+            Materialize { now: at(50), limits: &limits(), budget_left: 100, batch: 2, seen: &[], claim: None };
         let outcome = store.schedule_materialize_due(request).await.expect("materialised");
         looked_at.extend(outcome.outcomes.iter().map(|outcome| outcome.schedule.clone()));
         rounds += 1;
@@ -301,7 +302,7 @@ pub(super) async fn a_forbidden_task_switches_only_its_schedule_off(database: &i
         ids.push(add_schedule(&store, START, new.name(format!("{task}-{}", ids.len()))).await.uuid);
     }
     let limits = Limits { forbidden_tasks: vec!["dummy:reboot".to_owned()], ..limits() };
-    let request = Materialize { now: at(60), limits: &limits, budget_left: 100, batch: 1000, seen: &[] };
+    let request = Materialize { now: at(60), limits: &limits, budget_left: 100, batch: 1000, seen: &[], claim: None };
     let outcome = store.schedule_materialize_due(request).await.expect("materialised");
     assert_eq!(outcome.created.len(), 2);
     assert_eq!((outcome.quarantined.len(), outcome.quarantined[0].uuid.as_str()), (1, ids[1].as_str()));

@@ -233,6 +233,6 @@ pub(super) async fn pass_with(
     budget_left: u32,
     seen: &[ScheduleId],
 ) -> Materialized {
-    let request = Materialize { now, limits: &limits(), budget_left, batch: 1000, seen };
+    let request = Materialize { now, limits: &limits(), budget_left, batch: 1000, seen, claim: None };
     store.schedule_materialize_due(request).await.expect("the store materialises")
 }

@@ -157,8 +157,12 @@ impl Data {
         Some(job)
     }
 
-    /// Claims the jobs with these numbers, in their order, as far as their payloads go into one call.
-    pub(super) fn claim(&mut self, claim: &Claim<'_>, numbers: &[i64]) -> Claimed {
+    /// Claims NEW jobs, the oldest first, as far as their payloads go into one call.
+    pub(super) fn claim(&mut self, claim: &Claim<'_>) -> Claimed {
+        let numbers = self.selected(u32::MAX, |job| {
+            let may = transition::may_be_sent(job, claim.now) && in_scope(claim.scope, job);
+            may.then_some(job.next_attempt_at.unwrap_or(Timestamp::EPOCH))
+        });
         let mut claimed = Claimed::default();
         let (mut bytes, mut looked_at) = (0_usize, 0_usize);
         for number in numbers {
@@ -166,7 +170,7 @@ impl Data {
                 claimed.more = true;
                 break;
             }
-            let Some(row) = self.rows.get_mut(number) else { continue };
+            let Some(row) = self.rows.get_mut(&number) else { continue };
             looked_at += 1;
             let before = row.job.status;
             let step = transition::claim(&mut row.job, claim.now, claim.live, claim.policy);

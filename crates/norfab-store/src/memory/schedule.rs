@@ -149,7 +149,8 @@ impl Data {
             }
         }
         self.log(events);
-        Materialized { more, next_due_at: self.next_due(), ..outcome }
+        let claimed = request.claim.map(|claim| self.claim(claim));
+        Materialized { more, next_due_at: self.next_due(), claimed, ..outcome }
     }
 
     /// Adds jobs; returns those that were not there already.

@@ -105,39 +105,46 @@ pub(super) fn job_expire_due(
     Ok(expired)
 }
 
-pub(super) fn job_claim(shared: &Session<'_>, claim: Claim<'_>) -> Result<Claimed, StoreError> {
-    const DOING: &str = "claim jobs";
+const CLAIM: &str = "claim jobs";
+
+pub(super) fn job_claim(shared: &Session<'_>, claim: &Claim<'_>) -> Result<Claimed, StoreError> {
+    let tx = shared.write(CLAIM)?;
+    let claimed = job_claim_in_tx(shared, &tx, claim)?;
+    tx.commit().map_err(storage(CLAIM))?;
+    Ok(claimed)
+}
+
+/// The same within a transaction.
+pub(super) fn job_claim_in_tx(shared: &Session<'_>, tx: &Connection, claim: &Claim<'_>) -> Result<Claimed, StoreError> {
     let now = claim.now;
-    let tx = shared.write(DOING)?;
     // One more than asked for shows whether more wait.
-    let mut found = select::to_claim(&tx, now, claim.scope, claim.limit.saturating_add(1), DOING)?;
+    let mut found = select::to_claim(tx, now, claim.scope, claim.limit.saturating_add(1), CLAIM)?;
     let waiting = found.len();
     found.truncate(claim.limit as usize);
     let rows = select::fitting(&found);
     if rows.is_empty() {
         return Ok(Claimed { more: waiting > 0, ..Claimed::default() });
     }
-    let local = shared.local(now, &tx).map_err(storage(DOING))?;
-    let wanted = Wanted::rows(&rows).map_err(storage(DOING))?.with_arguments();
-    let (mut steps, unreadable) = load::steps(wanted.load(&tx).map_err(storage(DOING))?);
+    let local = shared.local(now, tx).map_err(storage(CLAIM))?;
+    let wanted = Wanted::rows(&rows).map_err(storage(CLAIM))?.with_arguments();
+    let (mut steps, unreadable) = load::steps(wanted.load(tx).map_err(storage(CLAIM))?);
     load::in_order(&mut steps, &rows);
-    let mut claims = claim_steps(shared, &claim, steps);
+    let mut claims = claim_steps(shared, claim, steps);
     if !claims.claimed.is_empty() {
-        let (rows, numbers, texts) = load::changes(&claims.claimed, &local).map_err(storage(DOING))?;
-        let outcome = statement!("sql/job/claim.sql", rows, numbers, texts).execute(&tx);
-        load::all_written(outcome.map_err(storage(DOING))?, claims.claimed.len(), DOING)?;
+        let (rows, numbers, texts) = load::changes(&claims.claimed, &local).map_err(storage(CLAIM))?;
+        let outcome = statement!("sql/job/claim.sql", rows, numbers, texts).execute(tx);
+        load::all_written(outcome.map_err(storage(CLAIM))?, claims.claimed.len(), CLAIM)?;
     }
     if !claims.postponed.is_empty() {
-        let (rows, numbers, texts) = load::changes(&claims.postponed, &local).map_err(storage(DOING))?;
-        let outcome = statement!("sql/job/apply.sql", rows, numbers, texts).execute(&tx);
-        load::all_written(outcome.map_err(storage(DOING))?, claims.postponed.len(), DOING)?;
+        let (rows, numbers, texts) = load::changes(&claims.postponed, &local).map_err(storage(CLAIM))?;
+        let outcome = statement!("sql/job/apply.sql", rows, numbers, texts).execute(tx);
+        load::all_written(outcome.map_err(storage(CLAIM))?, claims.postponed.len(), CLAIM)?;
     }
     if !claims.failed.is_empty() {
-        load::finish(&tx, &claims.failed, &local, DOING)?;
+        load::finish(tx, &claims.failed, &local, CLAIM)?;
     }
-    fail_unreadable(&tx, now, &local, &unreadable, DOING)?;
-    event_add_in_tx(&tx, shared.codec, &mut claims.events, DOING)?;
-    tx.commit().map_err(storage(DOING))?;
+    fail_unreadable(tx, now, &local, &unreadable, CLAIM)?;
+    event_add_in_tx(tx, shared.codec, &mut claims.events, CLAIM)?;
     Ok(Claimed {
         posts: claims.posts,
         failed: jobs(claims.failed),

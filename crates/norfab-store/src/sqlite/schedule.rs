@@ -2,6 +2,7 @@
 //! model's functions, and writes what they say.
 
 mod aside;
+mod at_once;
 mod encode;
 mod failed;
 mod find;
@@ -19,7 +20,7 @@ use norfab_model::{
 };
 
 use super::encode::EncodeError;
-use super::{Durability, Session, SqliteStore, storage};
+use super::{Durability, OwnedClaim, Session, SqliteStore, storage};
 
 pub(super) use failed::{count_failed_in_tx, schedule_of};
 
@@ -110,11 +111,15 @@ impl ScheduleStore for SqliteStore {
     async fn schedule_materialize_due(&self, request: Materialize<'_>) -> Result<Materialized, ScheduleError> {
         let Materialize { now, budget_left, batch, .. } = request;
         let (limits, seen) = (request.limits.clone(), request.seen.to_vec());
+        let claim = request.claim.map(OwnedClaim::from);
+        // What is made comes again by itself, should a power cut undo it; what is claimed has been sent by then.
+        let durability = claim.as_ref().map_or(Durability::Normal, |_| self.shared.durability);
         let work = move |session: &Session<'_>| {
-            let request = Materialize { now, limits: &limits, budget_left, batch, seen: &seen };
+            let claim = claim.as_ref().map(OwnedClaim::claim);
+            let request = Materialize { now, limits: &limits, budget_left, batch, seen: &seen, claim: claim.as_ref() };
             Ok(materialize::schedule_materialize_due(session, request)?)
         };
-        self.with_others("materialize schedules", Durability::Normal, work).await
+        self.with_others("materialize schedules", durability, work).await
     }
 
     async fn schedule_realign(&self, now: Timestamp) -> Result<Vec<Realigned>, ScheduleError> {

@@ -268,28 +268,31 @@ fn count(number: u64) -> Option<i64> {
     Some(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Jobs of schedules, for `sql/schedule/add_jobs.sql`: NEW ones and missed ones that are made now; what they run comes from
-/// the schedules.
+/// Jobs of schedules that are made now, for `sql/schedule/add_jobs.sql` when they are NEW or missed, and for
+/// `sql/schedule/add_claimed_jobs.sql` when they are claimed; what they run comes from the schedules.
 #[derive(Debug)]
 pub(super) struct ScheduledJobs<'a> {
     now: Timestamp,
     origin: Origin,
-    missed: JobRows<'a>,
-    new: JobRows<'a>,
+    missed: JobRows<'a, 4>,
+    new: JobRows<'a, 4>,
+    claimed: JobRows<'a, 6>,
+    last_target: Place,
 }
 
 /// Those of one status.
 #[derive(Debug, Default)]
-struct JobRows<'a> {
+struct JobRows<'a, const FIELDS: usize> {
     uuids: Vec<&'a JobId>,
-    packed: Packed<4>,
+    packed: Packed<FIELDS>,
 }
 
 impl<'a> ScheduledJobs<'a> {
     /// They are all of this origin, and made at this instant.
     pub(super) fn new(now: Timestamp, origin: Origin, rows: usize) -> Self {
         let new = JobRows { uuids: Vec::with_capacity(rows), packed: Packed::with_capacity(rows) };
-        Self { now, origin, missed: JobRows::default(), new }
+        let (missed, claimed, last_target) = Default::default();
+        Self { now, origin, missed, new, claimed, last_target }
     }
 
     /// A job of the schedule with this number.
@@ -299,6 +302,23 @@ impl<'a> ScheduledJobs<'a> {
         rows.uuids.push(&job.uuid);
     }
 
+    /// A job of the schedule with this number that is claimed for the first time.
+    pub(super) fn push_claimed(&mut self, schedule: i64, job: &'a Job) -> Result<(), EncodeError> {
+        let target = job.dispatch_target.as_ref().map(serde_json::to_string).transpose()?;
+        let rows = &mut self.claimed;
+        let [target_at, target_bytes] = rows.packed.text(target.as_deref(), &mut self.last_target);
+        rows.packed.push([
+            Some(schedule),
+            micros(job.deadline),
+            micros(job.scheduled_for),
+            micros(job.start_deadline),
+            target_at,
+            target_bytes,
+        ]);
+        rows.uuids.push(&job.uuid);
+        Ok(())
+    }
+
     /// Adds them at the time `local`; returns the identities of those that were not there already.
     pub(super) fn add(
         self,
@@ -306,11 +326,12 @@ impl<'a> ScheduledJobs<'a> {
         local: &LocalTime,
         doing: &'static str,
     ) -> Result<HashSet<JobId>, StoreError> {
-        let Self { now, origin, missed, new } = self;
+        let Self { now, origin, missed, new, claimed, last_target: _ } = self;
         let made = Made { now, origin, local, doing };
         // What a schedule has missed was due before what runs.
         let mut added = made.add(connection, missed, JobStatus::Missed)?;
         added.extend(made.add(connection, new, JobStatus::New)?);
+        added.extend(made.add_claimed(connection, claimed)?);
         Ok(added)
     }
 }
@@ -324,7 +345,12 @@ struct Made<'a> {
 }
 
 impl Made<'_> {
-    fn add(&self, connection: &Connection, jobs: JobRows<'_>, status: JobStatus) -> Result<HashSet<JobId>, StoreError> {
+    fn add(
+        &self,
+        connection: &Connection,
+        jobs: JobRows<'_, 4>,
+        status: JobStatus,
+    ) -> Result<HashSet<JobId>, StoreError> {
         if jobs.uuids.is_empty() {
             return Ok(HashSet::new());
         }
@@ -350,9 +376,28 @@ impl Made<'_> {
             ctime
         );
         let added = add.execute(connection).map_err(storage(doing))?;
-        if added == jobs.uuids.len() {
-            return Ok(jobs.uuids.into_iter().cloned().collect());
+        self.added(connection, jobs.uuids, added)
+    }
+
+    fn add_claimed(&self, connection: &Connection, jobs: JobRows<'_, 6>) -> Result<HashSet<JobId>, StoreError> {
+        if jobs.uuids.is_empty() {
+            return Ok(HashSet::new());
         }
+        let doing = self.doing;
+        let uuids = array(&jobs.uuids).map_err(storage(doing))?;
+        let (numbers, targets) = jobs.packed.into_blobs();
+        let (now, date_time, origin) = (self.now.as_seconds_f64(), self.local.date_time(), self.origin.as_str());
+        let add = statement!("sql/schedule/add_claimed_jobs.sql", uuids, numbers, targets, now, date_time, origin);
+        let added = add.execute(connection).map_err(storage(doing))?;
+        self.added(connection, jobs.uuids, added)
+    }
+
+    /// Which of these are new, when so many of them are.
+    fn added(&self, connection: &Connection, jobs: Vec<&JobId>, added: usize) -> Result<HashSet<JobId>, StoreError> {
+        if added == jobs.len() {
+            return Ok(jobs.into_iter().cloned().collect());
+        }
+        let doing = self.doing;
         let newest = i64::try_from(added).unwrap_or(i64::MAX);
         let added = scalar!("sql/schedule/added_jobs.sql", newest).fetch_all(connection).map_err(storage(doing))?;
         added.into_iter().map(|uuid| JobId::new(uuid).map_err(storage(doing))).collect()

@@ -21,8 +21,8 @@ enum Beside {
     Nothing,
     /// How many unfinished jobs it has.
     Unfinished,
-    /// That, and its arguments.
-    Arguments,
+    /// That, and its arguments, if they take so many bytes at the most, each of the two.
+    Arguments(i64),
 }
 
 /// How many rows are to be held in memory at once: as they are stored, they take much more than what they say.
@@ -38,7 +38,7 @@ pub(super) fn schedule_detail(
     shared: &Session<'_>,
     key: &ScheduleKey,
 ) -> Result<Option<ScheduleDetail>, ScheduleError> {
-    let Some((row, view)) = look_up(shared, key, Beside::Arguments)? else { return Ok(None) };
+    let Some((row, view)) = look_up(shared, key, Beside::Arguments(i64::MAX))? else { return Ok(None) };
     let wrong = |column: &'static str| {
         let row = &row;
         move |error: PayloadError| row.unreadable(&format!("its {column} cannot be read: {error}"))
@@ -120,6 +120,16 @@ pub(super) fn counted(connection: &Connection, numbers: &[i64], doing: &'static 
     in_order(connection, numbers, Beside::Unfinished, doing)
 }
 
+/// The same with the arguments of those that take `most` bytes at the most; larger ones cannot be read from the row.
+pub(super) fn counted_with_arguments(
+    connection: &Connection,
+    numbers: &[i64],
+    most: i64,
+    doing: &'static str,
+) -> Result<Vec<Row>, StoreError> {
+    in_order(connection, numbers, Beside::Arguments(most), doing)
+}
+
 fn in_order(
     connection: &Connection,
     numbers: &[i64],
@@ -141,7 +151,8 @@ fn in_order(
 }
 
 fn load(connection: &Connection, numbers: &str, ids: &str, beside: Beside) -> Result<Vec<Row>, rusqlite::Error> {
-    let (arguments, unfinished) = (beside == Beside::Arguments, beside != Beside::Nothing);
+    let arguments = if let Beside::Arguments(most) = beside { most } else { -1 };
+    let unfinished = beside != Beside::Nothing;
     query!(Row, "sql/schedule/load.sql", numbers, ids, arguments, unfinished).fetch_all(connection)
 }
 

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 
 use norfab_model::{
-    JobEvent, JobId, Materialize, Materialized, Origin, Quarantined, ScheduleState, StoreError, Timestamp, one_line,
+    Claim, Claimed, JobEvent, JobId, Materialize, Materialized, Origin, Quarantined, ScheduleState, StoreError,
+    Timestamp, one_line,
 };
 use rusqlite::Connection;
 use tracing::warn;
 
 use super::all_written;
 use super::aside::{self, Aside, Where};
+use super::at_once::{AtOnce, FEW, SMALL};
 use super::encode::{Changes, QuarantineRow, ScheduledJobs};
 use super::find::{self, AT_ONCE};
 use super::realign::next_due;
@@ -20,6 +22,7 @@ use super::row::{Row, Unreadable};
 use crate::materialize::{Batch, Changed, Due, PlannedRow, Settled};
 use crate::sqlite::event::event_add_in_tx;
 use crate::sqlite::local_time::LocalTime;
+use crate::sqlite::pass::job_claim_in_tx;
 use crate::sqlite::statement::{Tx, scalar, statement};
 use crate::sqlite::{Session, encode, error, storage};
 
@@ -29,18 +32,19 @@ pub(super) fn schedule_materialize_due(
     shared: &Session<'_>,
     request: Materialize<'_>,
 ) -> Result<Materialized, StoreError> {
-    let tx = shared.write_along(DOING)?;
+    let tx = if request.claim.is_some() { shared.write(DOING)? } else { shared.write_along(DOING)? };
     let mut due = due(&tx, &request)?;
     let more = due.len() > request.batch as usize;
     due.truncate(request.batch as usize);
-    if due.is_empty() {
+    if due.is_empty() && request.claim.is_none() {
         let next_due_at = next_due(&tx).map_err(storage(DOING))?;
         return Ok(Materialized { more, next_due_at, ..Materialized::default() });
     }
     match attempt(shared, tx, &request, &due) {
         Ok(outcome) => Ok(Materialized { more, ..outcome }),
         Err(error) if refusal(&error).is_some() => {
-            let (outcome, stopped_by) = in_parts(shared, &request, due, error);
+            // What may be claimed then is left to another call.
+            let (outcome, stopped_by) = in_parts(shared, &Materialize { claim: None, ..request }, due, error);
             let next_due_at = next_due(shared.connection).map_err(storage(DOING))?;
             settle_parts(Materialized { more, next_due_at, ..outcome }, stopped_by)
         }
@@ -67,11 +71,31 @@ fn attempt(
     let place = if numbers.len() > AT_ONCE { Where::Aside } else { Where::Here };
     let budget_used = AtomicU32::new(0);
     let pass = Pass { request, budget_used: &budget_used };
-    let (mut outcome, mut events) = aside::with(place, |aside| pass.carry_out(&tx, &local, numbers, aside))?;
+    let (mut outcome, mut events) = aside::with(place, |aside| pass.carry_out(shared, &tx, &local, numbers, aside))?;
     event_add_in_tx(&tx, shared.codec, &mut events, DOING)?;
+    if let Some(claim) = request.claim.filter(|_| outcome.claimed.is_none()) {
+        outcome.claimed = claim_behind(shared, &tx, claim)?;
+    }
     outcome.next_due_at = next_due(&tx).map_err(storage(DOING))?;
     tx.commit().map_err(storage(DOING))?;
     Ok(outcome)
+}
+
+/// Claims what is NEW by now. Should that fail, it is undone by itself: it is none of the schedules that is to blame.
+fn claim_behind(
+    shared: &Session<'_>,
+    connection: &Connection,
+    claim: &Claim<'_>,
+) -> Result<Option<Claimed>, StoreError> {
+    let part = Tx::within(connection).map_err(storage(DOING))?;
+    match job_claim_in_tx(shared, &part, claim) {
+        Ok(claimed) => {
+            part.commit().map_err(storage(DOING))?;
+            Ok(Some(claimed))
+        }
+        // Who asks for it in a call of its own is told.
+        Err(_) => Ok(None),
+    }
 }
 
 /// A pass over some rows: what is computed of them. It is computed in the order of the rows, since they share a budget.
@@ -100,12 +124,15 @@ struct Written {
 impl<'a> Pass<'a> {
     fn carry_out(
         self,
+        shared: &Session<'_>,
         connection: &Connection,
         local: &LocalTime,
         numbers: &[i64],
         aside: &Aside<'a>,
     ) -> Result<(Materialized, Vec<JobEvent>), StoreError> {
         let (mut outcome, mut events) = (Materialized::default(), Vec::new());
+        let claim = self.request.claim.filter(|_| numbers.len() <= FEW as usize);
+        let mut claimed = None;
         let mut write = |written: &Receiver<Written>| {
             let Written { changes, events: more, outcome: part } = answer(written)?;
             changes.write(connection, DOING)?;
@@ -118,7 +145,10 @@ impl<'a> Pass<'a> {
         for some in numbers.chunks(AT_ONCE).map(Some).chain([None]) {
             let next = match some {
                 Some(some) => {
-                    let rows = find::counted(connection, some, DOING)?;
+                    let rows = match claim {
+                        Some(_) => find::counted_with_arguments(connection, some, SMALL, DOING)?,
+                        None => find::counted(connection, some, DOING)?,
+                    };
                     Some(aside.run(move || self.decide(rows)))
                 }
                 None => None,
@@ -126,9 +156,15 @@ impl<'a> Pass<'a> {
             let settling = match std::mem::replace(&mut decided, next) {
                 Some(decided) => {
                     let Decided { rows, batch, jobs, unusable } = answer(&decided)?;
+                    let now = self.request.now;
+                    let at_once = match claim {
+                        Some(claim) => AtOnce::of(shared, connection, (now, claim), (&rows, &jobs), DOING)?,
+                        None => None,
+                    };
                     drop(rows);
                     quarantined.extend(unusable);
-                    let made = add_jobs(connection, self.request.now, &jobs, local)?;
+                    let made = add_jobs(connection, now, &jobs, at_once.as_ref(), local)?;
+                    claimed = at_once.map(|at_once| at_once.claimed(&made));
                     Some(aside.run(move || settle(batch, jobs, &made)))
                 }
                 None => None,
@@ -141,6 +177,7 @@ impl<'a> Pass<'a> {
             write(&settled)?;
         }
         quarantine(connection, self.request.now, &quarantined)?;
+        outcome.claimed = claimed;
         outcome.quarantined.extend(quarantined.into_iter().map(|unusable| unusable.what));
         Ok((outcome, events))
     }
@@ -185,16 +222,20 @@ fn read(rows: &[Row]) -> (Vec<Due>, Vec<Unusable>) {
     (due, unusable)
 }
 
-/// Adds jobs; returns those that were not there already.
+/// Adds jobs, some of them claimed; returns those that were not there already.
 fn add_jobs(
     connection: &Connection,
     now: Timestamp,
     jobs: &[PlannedRow],
+    at_once: Option<&AtOnce>,
     local: &LocalTime,
 ) -> Result<HashSet<JobId>, StoreError> {
     let mut rows = ScheduledJobs::new(now, Origin::Occurrence, jobs.len());
     for new in jobs {
-        rows.push(new.schedule, &new.job);
+        match at_once.and_then(|at_once| at_once.job(new)) {
+            Some(claimed) => rows.push_claimed(new.schedule, claimed).map_err(storage(DOING))?,
+            None => rows.push(new.schedule, &new.job),
+        }
     }
     rows.add(connection, local, DOING)
 }
