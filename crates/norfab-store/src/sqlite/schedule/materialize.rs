@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 
 use norfab_model::{
-    Claim, Claimed, JobEvent, JobId, Materialize, Materialized, Origin, Quarantined, ScheduleState, StoreError,
-    Timestamp, one_line,
+    Claim, Claimed, JobEvent, JobId, Materialize, Materialized, Origin, Quarantined, ScheduleId, ScheduleState,
+    StoreError, Timestamp, one_line,
 };
 use rusqlite::Connection;
 use tracing::warn;
@@ -33,7 +33,8 @@ pub(super) fn schedule_materialize_due(
     request: Materialize<'_>,
 ) -> Result<Materialized, StoreError> {
     let tx = if request.claim.is_some() { shared.write(DOING)? } else { shared.write_along(DOING)? };
-    let mut due = due(&tx, &request)?;
+    let (mut due, seen) = due(&tx, &request)?;
+    let request = Materialize { seen, ..request };
     let more = due.len() > request.batch as usize;
     due.truncate(request.batch as usize);
     if due.is_empty() && request.claim.is_none() {
@@ -52,11 +53,23 @@ pub(super) fn schedule_materialize_due(
     }
 }
 
-/// The numbers of the due rows, and of one more to see whether there are more.
-fn due(connection: &Connection, request: &Materialize<'_>) -> Result<Vec<i64>, StoreError> {
-    let seen = encode::array(request.seen).map_err(storage(DOING))?;
-    let (seconds, limit) = (request.now.as_seconds_f64(), i64::from(request.batch) + 1);
-    scalar!("sql/schedule/due.sql", seconds, seen, limit).fetch_all(connection).map_err(storage(DOING))
+/// The numbers of the due rows, and of one more to see whether there are more; and which of those that were seen may still
+/// be among them.
+fn due<'a>(connection: &Connection, request: &Materialize<'a>) -> Result<(Vec<i64>, &'a [ScheduleId]), StoreError> {
+    let select = |seen: &[ScheduleId], most: u32| {
+        let seen = encode::array(seen).map_err(storage(DOING))?;
+        let (seconds, limit) = (request.now.as_seconds_f64(), i64::from(most) + 1);
+        scalar!("sql/schedule/due.sql", seconds, seen, limit).fetch_all(connection).map_err(storage(DOING))
+    };
+    if !request.seen.is_empty() {
+        // To leave some out, SQLite makes a table of them: that takes longer than the reading of a few rows.
+        let few = request.batch.min(FEW);
+        let due = select(&[], few)?;
+        if due.len() <= few as usize {
+            return Ok((due, request.seen));
+        }
+    }
+    Ok((select(request.seen, request.batch)?, &[]))
 }
 
 /// Materialises these rows and commits, or does nothing of it. Of many, as many as are held in memory at once are read and
@@ -183,7 +196,7 @@ impl<'a> Pass<'a> {
     }
 
     fn decide(self, rows: Vec<Row>) -> Decided {
-        let (due, unusable) = read(&rows);
+        let (due, unusable) = read(&rows, self.request.seen);
         let used = self.budget_used.load(Ordering::Relaxed);
         let budget_left = self.request.budget_left.saturating_sub(used);
         let batch = Batch::decide(&Materialize { budget_left, ..*self.request }, due);
@@ -207,10 +220,11 @@ fn answer<T>(computed: &Receiver<T>) -> Result<T, StoreError> {
     computed.recv().map_err(storage(DOING))
 }
 
-/// The schedules of these rows that are active, and the rows that are none.
-fn read(rows: &[Row]) -> (Vec<Due>, Vec<Unusable>) {
+/// The schedules of these rows that are active and were not seen, and the rows that are none.
+fn read(rows: &[Row], seen: &[ScheduleId]) -> (Vec<Due>, Vec<Unusable>) {
     let (mut due, mut unusable) = (Vec::with_capacity(rows.len()), Vec::new());
-    for row in rows {
+    let is_seen = |row: &&Row| row.uuid.seen().text().is_ok_and(|uuid| seen.iter().any(|id| id.as_str() == uuid));
+    for row in rows.iter().filter(|row| !is_seen(row)) {
         match row.moved() {
             Ok((stored, moved)) if stored.state == ScheduleState::Active => {
                 due.push(Due::new(row.row, stored, moved, row.unfinished()));
