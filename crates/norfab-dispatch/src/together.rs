@@ -28,13 +28,10 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             tokio::join!(biased; release, make, send)
         };
         // What was claimed leaves first. What the others failed to do must not stop it.
+        // The store may have left the claim to another call, or have failed in it: it stays in doubt, which the rest of the pass
+        // begins with.
         let along = made.as_mut().and_then(|made| made.as_mut().ok()?.claimed.take());
-        let mut claimed = match (claimed, along) {
-            (Some(claimed), _) => claimed.map(Some),
-            (None, Some(along)) => Ok(Some(along)),
-            (None, None) if sends => self.store.job_claim(self.claim(now)).await.map(Some),
-            (None, None) => Ok(None),
-        };
+        let mut claimed = claimed.transpose().map(|claimed| claimed.or(along));
         let sent = match &mut claimed {
             Ok(Some(claimed)) => self.send_claimed(now, claimed).await,
             Ok(None) | Err(_) => Ok(()),

@@ -27,7 +27,7 @@
 
 mod answer;
 mod apply;
-mod at_once;
+mod claimed_as_made;
 mod delivery;
 mod life;
 mod materialize;
@@ -195,6 +195,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             a_week_that_was_slept_over_runs_late_or_is_missed
             a_schedule_ends_with_its_last_occurrence
             the_earliest_are_looked_at_first_and_each_once
+            what_was_seen_is_left_out
             a_long_backlog_starves_no_other
             a_clock_that_goes_back_runs_nothing_twice
             a_clock_that_goes_back_and_forward_runs_nothing_that_was_decided
@@ -207,7 +208,7 @@ pub async fn exercise<D: Database>(make: impl AsyncFn() -> D) {
             a_year_of_missed_seconds_is_one_job
             two_handles_make_each_occurrence_once
             a_worker_that_dies_blocks_no_schedule_for_ever;
-        at_once:
+        claimed_as_made:
             what_is_made_is_claimed_with_it
             what_was_new_before_is_claimed_before_it
             as_many_are_claimed_as_may_be

@@ -485,6 +485,8 @@ impl Store for SqliteStore {
 
 #[cfg(test)]
 mod tests {
+    use norfab_model::{Materialize, ScheduleStore};
+
     use super::*;
 
     /// What `PRAGMA synchronous` is within both kinds of transaction, twice each: 1 is NORMAL, 2 is FULL.
@@ -498,6 +500,17 @@ mod tests {
                 Ok::<_, StoreError>([lasting, synchronous(session.write_along("write")?)])
             };
             assert_eq!(store.shared.on_writer(both).await.unwrap(), [lasting, 1], "{durability:?}");
+        }
+        let (now, limits) = (Timestamp::EPOCH, norfab_model::Limits::default());
+        let claim = Claim::new(now, &Scope::All, 10);
+        for (claim, expected) in [(Some(&claim), lasting), (None, 1), (Some(&claim), lasting)] {
+            let request = Materialize { now, limits: &limits, budget_left: 10, batch: 10, seen: &[], claim };
+            store.schedule_materialize_due(request).await.unwrap();
+            let left = |session: &Session<'_>| {
+                let found = session.connection.query_one("PRAGMA synchronous", (), |row| row.get::<_, i64>(0));
+                found.map_err(storage("look"))
+            };
+            assert_eq!(store.shared.on_writer(left).await.unwrap(), expected, "{durability:?}");
         }
     }
 

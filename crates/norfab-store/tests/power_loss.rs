@@ -89,8 +89,9 @@ async fn write(store: &SqliteStore, step: u64, chance: &mut Chance) {
             add(store, now, new).await;
         }
         3 => {
-            let limits = Limits::default();
-            let request = Materialize { now, limits: &limits, budget_left: 1000, batch: 1000, seen: &[], claim: None };
+            let (limits, claim) = (Limits::default(), Claim::new(now, &Scope::All, 20));
+            let claim = Some(&claim).filter(|_| step.is_multiple_of(2));
+            let request = Materialize { now, limits: &limits, budget_left: 1000, batch: 1000, seen: &[], claim };
             store.schedule_materialize_due(request).await.unwrap();
         }
         4 => {

@@ -177,7 +177,7 @@ fn step() -> impl Strategy<Value = Step> {
     let answer =
         prop::sample::select(vec![Answer::Well, Answer::Well, Answer::Badly, Answer::Refused, Answer::Started]);
     let claim = prop_oneof![2 => Just(None), 1 => (1..3_u32).prop_map(Some), 2 => (3..9_u32).prop_map(Some)];
-    let pass = (0..5_u32, 1..5_u32, prop::collection::vec(place(), 0..2), prop::bool::weighted(0.03), claim);
+    let pass = (0..5_u32, 1..5_u32, prop::collection::vec(place(), 0..4), prop::bool::weighted(0.03), claim);
     prop_oneof![
         8 => span().prop_map(Step::Clock),
         3 => rule().prop_map(Step::Add),

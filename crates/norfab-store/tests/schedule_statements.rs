@@ -119,6 +119,13 @@ async fn a_pass_takes_the_same_statements_whatever_it_finds() {
     assert!(one == ten && one == for_one + 1, "it looks whether others come first: {with_claim:?}");
     assert!(hundred == thousand && (ten..ten + 6).contains(&hundred), "{with_claim:?}");
 
+    // Small as it is stored, and large as it is sent: it is made first and claimed then, as many are.
+    let database = Database::missing();
+    let store = database.open().await;
+    let long = norfab_model::Json::parse(format!("[{:?}]", "long ".repeat(1 << 18))).unwrap();
+    add(&store, every(60).args(long)).await;
+    assert_eq!(pass_with(&store, 60, Some(&claim)).await.0, hundred);
+
     assert_eq!(of_a_rezoning(1).await, of_a_rezoning(100).await);
 
     // An endless history, of which one job is unfinished.

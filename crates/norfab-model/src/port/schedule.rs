@@ -22,8 +22,7 @@ pub struct Materialize<'a> {
     pub batch: u32,
     /// Schedules that this pass has looked at and that are due still: not to be looked at again.
     pub seen: &'a [ScheduleId],
-    /// What to claim behind it in the same transaction, if anything: a job that is made and sent at once need not be
-    /// written twice.
+    /// What to claim behind it, if anything: a job that is made and sent at once need not be written twice.
     pub claim: Option<&'a Claim<'a>>,
 }
 
@@ -47,9 +46,8 @@ pub struct Materialized {
     /// When a schedule is due next after this batch, those among them that were left out of it; an instant too early does
     /// no harm.
     pub next_due_at: Option<Timestamp>,
-    /// What [`job_claim`](crate::Store::job_claim) would have returned behind the batch: the jobs of it may be among what
-    /// is to be sent. None when nothing was to be claimed, or when the store has left it to a call of its own, which it may
-    /// do at any time.
+    /// What was claimed behind the batch, of which jobs may be among the posts. None when nothing was to be claimed, or when
+    /// the store leaves that to a call of its own, which it may do at any time.
     pub claimed: Option<Claimed>,
 }
 
@@ -191,8 +189,8 @@ pub trait ScheduleStore: Send + Sync + 'static {
     /// A schedule whose row cannot be read, or that [`Limits::check_runnable`] refuses, is switched off, see
     /// [`Schedule::quarantine`]; the others are not disturbed.
     ///
-    /// With [`Materialize::claim`], NEW jobs are claimed behind it, as by [`job_claim`](crate::Store::job_claim); what is
-    /// claimed is as lasting as there.
+    /// With [`Materialize::claim`], NEW jobs are claimed behind it, as by [`job_claim`](crate::Store::job_claim) and as
+    /// lasting, unless the store leaves that to a call of its own. Both happen, or neither does.
     fn schedule_materialize_due(
         &self,
         request: Materialize<'_>,

@@ -210,6 +210,36 @@ pub(super) async fn the_earliest_are_looked_at_first_and_each_once(database: &im
     assert_eq!((looked_at, rounds), (by_due, 3));
 }
 
+pub(super) async fn what_was_seen_is_left_out(database: &impl Database) {
+    let store = database.open().await;
+    let mut ids = Vec::new();
+    // Few and many, beside a few and a full batch.
+    for (round, (count, batch)) in [(1, 10), (9, 3), (7, 100), (2, 100), (30, 100)].into_iter().enumerate() {
+        for _ in 0..count {
+            ids.push(add_schedule(&store, START, allow(60, 100)).await.uuid);
+        }
+        let seen: Vec<ScheduleId> = ids.iter().step_by(3).cloned().collect();
+        let now = at(60 * (round as i64 + 1));
+        let limits = limits();
+        let request = Materialize { now, limits: &limits, budget_left: 1000, batch, seen: &seen, claim: None };
+        let mut looked_at = Vec::new();
+        loop {
+            let outcome = store.schedule_materialize_due(request).await.expect("materialised");
+            assert!(outcome.outcomes.len() <= batch as usize);
+            assert_eq!(outcome.next_due_at, store.schedule_next_due().await.expect("answers"));
+            looked_at.extend(outcome.outcomes.into_iter().map(|outcome| outcome.schedule));
+            if !outcome.more {
+                break;
+            }
+        }
+        let mut expected: Vec<_> = ids.iter().filter(|id| !seen.contains(id)).collect();
+        expected.sort();
+        looked_at.sort();
+        assert_eq!(looked_at.iter().collect::<Vec<_>>(), expected, "{} schedules", ids.len());
+        pass(&store, now).await;
+    }
+}
+
 pub(super) async fn a_long_backlog_starves_no_other(database: &impl Database) {
     let store = database.open().await;
     let long = add_schedule(&store, START, allow(1, 1000)).await.uuid;

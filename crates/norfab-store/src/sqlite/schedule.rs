@@ -2,7 +2,7 @@
 //! model's functions, and writes what they say.
 
 mod aside;
-mod at_once;
+mod claimed_as_made;
 mod encode;
 mod failed;
 mod find;

@@ -291,8 +291,8 @@ impl<'a> ScheduledJobs<'a> {
     /// They are all of this origin, and made at this instant.
     pub(super) fn new(now: Timestamp, origin: Origin, rows: usize) -> Self {
         let new = JobRows { uuids: Vec::with_capacity(rows), packed: Packed::with_capacity(rows) };
-        let (missed, claimed, last_target) = Default::default();
-        Self { now, origin, missed, new, claimed, last_target }
+        let (missed, claimed) = (JobRows::default(), JobRows::default());
+        Self { now, origin, missed, new, claimed, last_target: Place::default() }
     }
 
     /// A job of the schedule with this number.

@@ -21,7 +21,7 @@ enum Beside {
     Nothing,
     /// How many unfinished jobs it has.
     Unfinished,
-    /// That, and its arguments, if they take so many bytes at the most, each of the two.
+    /// That, and its arguments, if they take so many bytes at the most as they are stored, each of the two.
     Arguments(i64),
 }
 
@@ -120,7 +120,8 @@ pub(super) fn counted(connection: &Connection, numbers: &[i64], doing: &'static 
     in_order(connection, numbers, Beside::Unfinished, doing)
 }
 
-/// The same with the arguments of those that take `most` bytes at the most; larger ones cannot be read from the row.
+/// The same with the arguments that take `most` bytes at the most as they are stored; larger ones cannot be read from the
+/// row.
 pub(super) fn counted_with_arguments(
     connection: &Connection,
     numbers: &[i64],

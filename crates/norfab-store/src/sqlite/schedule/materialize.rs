@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::all_written;
 use super::aside::{self, Aside, Where};
-use super::at_once::{AtOnce, FEW, SMALL};
+use super::claimed_as_made::{ClaimedAsMade, MOST_JOBS, MOST_STORED_BYTES};
 use super::encode::{Changes, QuarantineRow, ScheduledJobs};
 use super::find::{self, AT_ONCE};
 use super::realign::next_due;
@@ -26,7 +26,10 @@ use crate::sqlite::pass::job_claim_in_tx;
 use crate::sqlite::statement::{Tx, scalar, statement};
 use crate::sqlite::{Session, encode, error, storage};
 
-const DOING: &str = "materialize schedules";
+pub(super) const DOING: &str = "materialize schedules";
+/// Of so many due schedules, those that were seen are told by their rows: for a list of what to leave out SQLite makes a
+/// table, which takes longer than the reading of a few rows.
+const FEW: u32 = 16;
 
 pub(super) fn schedule_materialize_due(
     shared: &Session<'_>,
@@ -44,7 +47,9 @@ pub(super) fn schedule_materialize_due(
     match attempt(shared, tx, &request, &due) {
         Ok(outcome) => Ok(Materialized { more, ..outcome }),
         Err(error) if refusal(&error).is_some() => {
-            // What may be claimed then is left to another call.
+            // It may be the claim that is refused, which is left to a call of its own: without it, all are tried once more
+            // before any of them is to blame.
+            let error = if request.claim.is_some() { None } else { Some(error) };
             let (outcome, stopped_by) = in_parts(shared, &Materialize { claim: None, ..request }, due, error);
             let next_due_at = next_due(shared.connection).map_err(storage(DOING))?;
             settle_parts(Materialized { more, next_due_at, ..outcome }, stopped_by)
@@ -62,7 +67,6 @@ fn due<'a>(connection: &Connection, request: &Materialize<'a>) -> Result<(Vec<i6
         scalar!("sql/schedule/due.sql", seconds, seen, limit).fetch_all(connection).map_err(storage(DOING))
     };
     if !request.seen.is_empty() {
-        // To leave some out, SQLite makes a table of them: that takes longer than the reading of a few rows.
         let few = request.batch.min(FEW);
         let due = select(&[], few)?;
         if due.len() <= few as usize {
@@ -106,8 +110,11 @@ fn claim_behind(
             part.commit().map_err(storage(DOING))?;
             Ok(Some(claimed))
         }
-        // Who asks for it in a call of its own is told.
-        Err(_) => Ok(None),
+        Err(error) => {
+            drop(part);
+            // Where SQLite has not undone all, who asks for it in a call of its own is told.
+            if connection.is_autocommit() || refusal(&error).is_none() { Err(error) } else { Ok(None) }
+        }
     }
 }
 
@@ -144,7 +151,8 @@ impl<'a> Pass<'a> {
         aside: &Aside<'a>,
     ) -> Result<(Materialized, Vec<JobEvent>), StoreError> {
         let (mut outcome, mut events) = (Materialized::default(), Vec::new());
-        let claim = self.request.claim.filter(|_| numbers.len() <= FEW as usize);
+        let fits = |claim: &&Claim<'_>| claim.now == self.request.now && numbers.len() <= MOST_JOBS;
+        let claim = self.request.claim.filter(fits);
         let mut claimed = None;
         let mut write = |written: &Receiver<Written>| {
             let Written { changes, events: more, outcome: part } = answer(written)?;
@@ -159,7 +167,7 @@ impl<'a> Pass<'a> {
             let next = match some {
                 Some(some) => {
                     let rows = match claim {
-                        Some(_) => find::counted_with_arguments(connection, some, SMALL, DOING)?,
+                        Some(_) => find::counted_with_arguments(connection, some, MOST_STORED_BYTES, DOING)?,
                         None => find::counted(connection, some, DOING)?,
                     };
                     Some(aside.run(move || self.decide(rows)))
@@ -169,15 +177,14 @@ impl<'a> Pass<'a> {
             let settling = match std::mem::replace(&mut decided, next) {
                 Some(decided) => {
                     let Decided { rows, batch, jobs, unusable } = answer(&decided)?;
-                    let now = self.request.now;
-                    let at_once = match claim {
-                        Some(claim) => AtOnce::of(shared, connection, (now, claim), (&rows, &jobs), DOING)?,
+                    let as_made = match claim {
+                        Some(claim) => ClaimedAsMade::of(shared, connection, claim, &rows, &jobs)?,
                         None => None,
                     };
                     drop(rows);
                     quarantined.extend(unusable);
-                    let made = add_jobs(connection, now, &jobs, at_once.as_ref(), local)?;
-                    claimed = at_once.map(|at_once| at_once.claimed(&made));
+                    let made = add_jobs(connection, self.request.now, &jobs, as_made.as_ref(), local)?;
+                    claimed = as_made.map(|as_made| as_made.into_claimed(&made));
                     Some(aside.run(move || settle(batch, jobs, &made)))
                 }
                 None => None,
@@ -241,12 +248,12 @@ fn add_jobs(
     connection: &Connection,
     now: Timestamp,
     jobs: &[PlannedRow],
-    at_once: Option<&AtOnce>,
+    as_made: Option<&ClaimedAsMade>,
     local: &LocalTime,
 ) -> Result<HashSet<JobId>, StoreError> {
     let mut rows = ScheduledJobs::new(now, Origin::Occurrence, jobs.len());
     for new in jobs {
-        match at_once.and_then(|at_once| at_once.job(new)) {
+        match as_made.and_then(|as_made| as_made.job(new)) {
             Some(claimed) => rows.push_claimed(new.schedule, claimed).map_err(storage(DOING))?,
             None => rows.push(new.schedule, &new.job),
         }
@@ -285,16 +292,20 @@ fn refusal(error: &StoreError) -> Option<String> {
     }
 }
 
-/// Materialises a batch that was refused as a whole: its halves, and theirs, until those that are to blame stand alone
+/// Materialises a batch that was refused as a whole, with this error where it is known to be due to one of them: its halves,
+/// and theirs, until those that are to blame stand alone
 /// and are switched off. Each part is a transaction of its own. Also returns what could not be done.
 fn in_parts(
     shared: &Session<'_>,
     request: &Materialize<'_>,
     batch: Vec<i64>,
-    error: StoreError,
+    error: Option<StoreError>,
 ) -> (Materialized, Option<StoreError>) {
     let (mut outcome, mut stopped_by) = (Materialized::default(), None);
-    let (mut waiting, mut refused) = (Vec::new(), Some((batch, error)));
+    let (mut waiting, mut refused) = match error {
+        Some(error) => (Vec::new(), Some((batch, error))),
+        None => (vec![batch], None),
+    };
     loop {
         match refused.take() {
             Some((mut part, _)) if part.len() > 1 => {

@@ -143,10 +143,16 @@ pub(super) async fn a_claim_without_a_due_schedule_is_a_claim(database: &impl Da
 
 pub(super) async fn many_and_large_ones_are_claimed_too(database: &impl Database) {
     let store = database.open().await;
-    let large = json(&format!("[{:?}]", "x".repeat(100_000)));
-    add_schedule(&store, START, every(60).args(large.clone())).await;
+    // Each number is another, so that it stays large however it is stored.
+    let numbers = |count: u64| (0..count).map(|n| n.wrapping_mul(6_364_136_223_846_793_005).to_string());
+    let large = numbers(10_000).collect::<Vec<_>>().join(",");
+    let (args, kwargs) = (json(&format!("[{large}]")), json(&format!("{{\"k\":[{large}]}}")));
+    add_schedule(&store, START, every(60).args(args.clone())).await;
+    add_schedule(&store, START, every(60).kwargs(kwargs.clone())).await;
     let (_, claimed) = pass(&store, all(at(60), 10)).await;
-    assert_eq!(claimed.posts.iter().map(|post| &post.args).collect::<Vec<_>>(), [&large]);
+    let [first, second] = &claimed.posts[..] else { panic!("{} posts", claimed.posts.len()) };
+    assert_eq!((&first.args, second.args.as_str()), (&args, "[]"));
+    assert_eq!((first.kwargs.as_str(), &second.kwargs), ("{}", &kwargs));
     for _ in 0..20 {
         add_schedule(&store, at(60), every(10)).await;
     }
