@@ -193,9 +193,9 @@ fn another_client_takes_the_answers_while_a_job_waits_for_the_list_of_workers() 
 
 #[test]
 fn an_occurrence_gets_its_job_and_that_is_reported_as_failed() {
-    for calls in 0..24 {
+    for (calls, workers) in (0..24).flat_map(|calls| [(calls, Workers::Any), (calls, one("w1"))]) {
         let rule = Rule {
-            job: NewOp { timeout: 90, ..job(Task::Quick, Workers::Any) },
+            job: NewOp { timeout: 180, ..job(Task::Quick, workers) },
             interval: 3600,
             jitter: 0,
             grace: None,

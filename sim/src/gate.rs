@@ -25,6 +25,8 @@ pub(crate) enum Charge {
     CrashAtMaking(Place),
     /// The store fails, this often.
     Fail { place: Place, times: u32, what: &'static str },
+    /// The store fails once, at the next call that makes the jobs of a schedule that is due.
+    FailAtMaking { place: Place, what: &'static str },
     /// Somebody else changes the store first.
     Interlope(Op),
 }
@@ -114,7 +116,8 @@ impl Gate {
         }
         let mut armed = std::mem::take(&mut state.armed);
         armed.retain_mut(|(left, charge)| {
-            let elsewhere = matches!(charge, Charge::CrashAtMaking(_)) && doing != Doing::Making;
+            let at_making = matches!(charge, Charge::CrashAtMaking(_) | Charge::FailAtMaking { .. });
+            let elsewhere = at_making && doing != Doing::Making;
             if *left > 0 || elsewhere {
                 *left = left.saturating_sub(1);
                 return true;
@@ -122,6 +125,7 @@ impl Gate {
             match charge {
                 Charge::Interlope(op) => ops.push(op.clone()),
                 Charge::Crash(place) | Charge::CrashAtMaking(place) => fate = Fate::Crash(*place),
+                Charge::FailAtMaking { place, what } => fate = Fate::Fail(*place, what),
                 Charge::Fail { place, times, what } => {
                     fate = Fate::Fail(*place, what);
                     *times -= 1;

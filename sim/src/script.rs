@@ -289,15 +289,16 @@ impl Dice {
             2 if self.crashes_inside => Place::Inside,
             _ => Place::After,
         };
-        let charge = match self.rng.between(0, 2) {
+        let charge = match self.rng.between(0, 3) {
             0 => {
                 self.open.push(Step::Start);
                 Charge::Crash(place)
             }
-            1 => {
+            which @ (1 | 2) => {
                 let what = self.rng.pick(&["the database is locked", "the disk is full", "the disk has an error"]);
                 let place = if place == Place::Inside { Place::Before } else { place };
-                Charge::Fail { place, times: self.rng.between(1, 4) as u32, what }
+                let times = self.rng.between(1, 4) as u32;
+                if which == 1 { Charge::Fail { place, times, what } } else { Charge::FailAtMaking { place, what } }
             }
             _ => Charge::Interlope(self.op()),
         };
@@ -350,7 +351,7 @@ impl Dice {
 
     fn rule(&mut self) -> Rule {
         Rule {
-            job: NewOp { timeout: self.rng.pick(&[10, 40, 90]), at: None, ..self.job() },
+            job: NewOp { timeout: self.rng.pick(&[10, 40, 90, 180]), at: None, ..self.job() },
             interval: self.rng.pick(&[5, 10, 20, 30, 60, 3600]),
             jitter: self.rng.pick(&[0, 0, 0, 4]),
             grace: self.rng.pick(&[None, None, Some(1), Some(15)]),
