@@ -127,7 +127,7 @@ pub(crate) enum Alignment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claims {
     Known,
-    /// A claim, or taking one back, failed: a database that fails at a commit may have done it all the same.
+    /// A claim, or taking one back, failed or was not made: a database that fails at a commit may have done it all the same.
     InDoubt,
 }
 

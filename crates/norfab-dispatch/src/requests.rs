@@ -125,7 +125,7 @@ impl Requests {
             known.not_found.retain(|worker, _| target.names().is_some_and(|names| !names.contains(worker)));
             known.posted = true;
         }
-        known.out.push_back(Out { number, at: now, what });
+        known.out.push_back(Out { number, left: now, at: now, what });
     }
 
     /// The request of a job that was noted last did not get away.
@@ -303,7 +303,7 @@ impl Requests {
     }
 
     /// Takes out what is to be done now. What the broker has not answered in time although it is there is sent again, or,
-    /// of a GET, forgotten: the next poll asks anew.
+    /// of a GET, not waited for any more: the next poll asks anew.
     pub(crate) fn due(&mut self, now: Uptime) -> Due {
         let mut due = Due::default();
         let answer_time = self.answer_time();
@@ -313,11 +313,14 @@ impl Requests {
             let Some(known) = self.jobs.get_mut(&job) else { continue };
             let place = known.out.iter().position(|out| out.number == number);
             let Some(out) = place.and_then(|place| known.out.remove(place)) else { continue };
-            if matches!(out.what, What::Post(_)) {
-                known.late = known.late.saturating_add(1);
-                if known.late.is_power_of_two() {
+            if matches!(out.what, What::Get(_)) {
+                known.is_late(out);
+            } else {
+                known.times_late = known.times_late.saturating_add(1);
+                if known.times_late.is_power_of_two() {
                     self.posts_out = self.posts_out.saturating_sub(1);
                     due.send.push(SendAgain { job: job.clone(), why: Resend::Unanswered });
+                    known.is_late(out);
                 } else {
                     // A large job takes its time on a slow link: it is sent again after 10, 20, 40 s and so on.
                     known.out.push_front(Out { at: now, ..out });

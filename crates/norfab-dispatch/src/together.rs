@@ -27,9 +27,8 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
             let send = when(sends && ending.is_none(), || store.job_claim(claim.clone()));
             tokio::join!(biased; release, make, send)
         };
-        // What was claimed leaves first. What the others failed to do must not stop it.
-        // The store may have left the claim to another call, or have failed in it: it stays in doubt, which the rest of the pass
-        // begins with.
+        // What was claimed leaves first, whatever became of the release. Where the making failed, or the store left the claim to
+        // another call, claims stay in doubt, which the rest of the pass begins with.
         let along = made.as_mut().and_then(|made| made.as_mut().ok()?.claimed.take());
         let mut claimed = claimed.transpose().map(|claimed| claimed.or(along));
         let sent = match &mut claimed {

@@ -90,9 +90,10 @@ async fn write(store: &SqliteStore, step: u64, chance: &mut Chance) {
         }
         3 => {
             let (limits, claim) = (Limits::default(), Claim::new(now, &Scope::All, 20));
-            let claim = Some(&claim).filter(|_| step.is_multiple_of(2));
+            let claim = Some(&claim).filter(|_| (step / 6).is_multiple_of(2));
             let request = Materialize { now, limits: &limits, budget_left: 1000, batch: 1000, seen: &[], claim };
-            store.schedule_materialize_due(request).await.unwrap();
+            let made = store.schedule_materialize_due(request).await.unwrap();
+            assert_eq!(made.claimed.is_some(), claim.is_some());
         }
         4 => {
             store.job_release_due(now, &Scope::All, Link::Up).await.unwrap();

@@ -110,21 +110,28 @@ async fn a_pass_takes_the_same_statements_whatever_it_finds() {
 
     let claim = Claim::new(at(60), &Scope::All, 1000);
     let mut with_claim = Vec::new();
-    for count in [1, 10, 100, 1000] {
+    for count in [1, 16, 17, 1000] {
         let (statements, outcome) = of(count, Some(&claim)).await;
         assert_eq!(outcome.claimed.map(|claimed| claimed.posts.len()), Some(count));
         with_claim.push(statements);
     }
-    let [one, ten, hundred, thousand] = with_claim[..] else { panic!("{with_claim:?}") };
-    assert!(one == ten && one == for_one + 1, "it looks whether others come first: {with_claim:?}");
-    assert!(hundred == thousand && (ten..ten + 6).contains(&hundred), "{with_claim:?}");
+    let [one, few, more, many] = with_claim[..] else { panic!("{with_claim:?}") };
+    assert!(few == one && one == for_one + 1, "it looks whether others come first: {with_claim:?}");
+    assert!(more == many && (few + 1..few + 6).contains(&many), "{with_claim:?}");
 
-    // Small as it is stored, and large as it is sent: it is made first and claimed then, as many are.
-    let database = Database::missing();
-    let store = database.open().await;
-    let long = norfab_model::Json::parse(format!("[{:?}]", "long ".repeat(1 << 18))).unwrap();
-    add(&store, every(60).args(long)).await;
-    assert_eq!(pass_with(&store, 60, Some(&claim)).await.0, hundred);
+    // What is large as it is stored, or as it is sent, is made first and claimed then, as many are.
+    let json = |text: String| norfab_model::Json::parse(text).unwrap();
+    let (large, long) = (common::random(100_000), "long ".repeat(1 << 18));
+    for new in [
+        every(60).args(json(format!("[{large:?}]"))),
+        every(60).kwargs(json(format!("{{\"k\":{large:?}}}"))),
+        every(60).args(json(format!("[{long:?}]"))),
+    ] {
+        let database = Database::missing();
+        let store = database.open().await;
+        add(&store, new).await;
+        assert_eq!(pass_with(&store, 60, Some(&claim)).await.0, many);
+    }
 
     assert_eq!(of_a_rezoning(1).await, of_a_rezoning(100).await);
 

@@ -13,6 +13,9 @@ pub(super) struct Known {
     pub(super) service: String,
     /// Requests that the broker has not answered. It answers each, and in this order.
     pub(super) out: VecDeque<Out>,
+    /// Requests whose answer is not waited for any more. It may come all the same and be taken for that to a later one, when
+    /// the broker knew more than it tells.
+    pub(super) late: VecDeque<Out>,
     /// The workers that said 404.
     pub(super) not_found: BTreeMap<String, NotFound>,
     /// How many attempts to reach each worker have failed.
@@ -22,7 +25,7 @@ pub(super) struct Known {
     pub(super) ask_all: Option<Uptime>,
     pub(super) send: BTreeMap<String, Uptime>,
     /// How often the broker was late with the answer to a POST.
-    pub(super) late: u32,
+    pub(super) times_late: u32,
     pub(super) gone_since: Option<Uptime>,
     pub(super) elsewhere: Option<Uptime>,
     /// When to send a job again whose message did not get away.
@@ -66,6 +69,8 @@ pub(super) struct NotFound {
 #[derive(Debug)]
 pub(super) struct Out {
     pub(super) number: u64,
+    pub(super) left: Uptime,
+    /// Since when its answer is waited for.
     pub(super) at: Uptime,
     pub(super) what: What,
 }
@@ -76,9 +81,17 @@ pub(super) enum What {
     Get(Workers),
 }
 
+/// How many late requests of a job are remembered.
+const MOST_LATE: usize = 16;
+
 impl What {
+    fn target(&self) -> &Workers {
+        let (Self::Post(target) | Self::Get(target)) = self;
+        target
+    }
+
     pub(super) fn went_to(&self, target: &Workers) -> bool {
-        let (Self::Post(own) | Self::Get(own)) = self;
+        let own = self.target();
         // One name is written in two ways.
         own == target || own.names().is_some() && own.names() == target.names()
     }
@@ -89,13 +102,21 @@ impl Known {
         self.out.iter().filter(|out| matches!(out.what, What::Post(_))).count()
     }
 
+    /// The answer to a request that was taken out is not waited for any more.
+    pub(super) fn is_late(&mut self, out: Out) {
+        if self.late.len() < MOST_LATE {
+            self.late.push_back(out);
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.out.is_empty()
             && self.not_found.is_empty()
             && self.failed.is_empty()
             && self.timer.is_none()
             && self.gone_since.is_none()
-            && self.late == 0
+            && self.late.is_empty()
+            && self.times_late == 0
             && !self.posted
             && self.cause.is_none()
     }
@@ -118,10 +139,13 @@ impl Known {
             Some(target) => self.out.iter().position(|out| out.what.went_to(target)),
             None => self.out.front().filter(|first| self.out.iter().all(|out| out.what == first.what)).map(|_| 0),
         };
-        let Some(Out { at, what, .. }) = place.and_then(|place| self.out.remove(place)) else {
+        let Some(Out { left, what, .. }) = place.and_then(|place| self.out.remove(place)) else {
             return Context::Unknown;
         };
-        let registry = registrations.at(at);
+        // It may be the answer to one that was late.
+        let late = self.late.iter().position(|late| late.what.went_to(what.target()));
+        let left = late.and_then(|place| self.late.remove(place)).map_or(left, |late| late.left.min(left));
+        let registry = registrations.at(left);
         if registry == Registry::Settled && what.went_to(&Workers::All) {
             self.ask_all = None;
         }
@@ -129,12 +153,12 @@ impl Known {
             What::Get(target) => {
                 for (worker, said) in &mut self.not_found {
                     let is_to_it = target.names().is_none_or(|names| names.contains(worker)) && !left_out(worker);
-                    said.asked |= is_to_it && at > said.at;
+                    said.asked |= is_to_it && left > said.at;
                 }
                 Context::Get { target, registry }
             }
             What::Post(target) => {
-                self.late = 0;
+                self.times_late = 0;
                 *posts_out = posts_out.saturating_sub(1);
                 let names = target.names().unwrap_or_default();
                 let failed_before = names.iter().filter_map(|name| self.failed.get(name)).max().copied().unwrap_or(0);

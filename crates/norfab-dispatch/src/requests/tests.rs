@@ -371,3 +371,51 @@ fn a_lost_link_ends_no_attempt_to_reach_a_missing_worker() {
     assert_eq!((requests.posts_out(), requests.owed_since()), (0, None));
     assert_eq!(requests.due(after(1)).send, send(Resend::Lost(names(&["w2"]))));
 }
+
+/// The answer to a request that was late tells what the broker knew when that one left.
+#[test]
+fn a_late_answer_is_none_to_a_later_request() {
+    let all = Poll { target: Workers::All, ..poll() };
+    let get = |registry| Context::Get { target: Workers::All, registry };
+    let mut requests = requests();
+    requests.link_up(T0);
+    requests.asked(after(25), &all);
+    requests.due(after(35));
+    requests.asked(after(36), &poll());
+    check_at(&mut requests, after(37), accepted(&["w1"]), got());
+    requests.asked(after(36), &all);
+    check_at(&mut requests, after(37), accepted(&["w1"]), get(Registry::Filling));
+    requests.asked(after(38), &all);
+    check_at(&mut requests, after(39), accepted(&["w1"]), get(Registry::Settled));
+}
+
+#[test]
+fn a_late_answer_to_a_post_is_none_to_its_repetition() {
+    let context = |registry| Context::Post { target: Workers::All, failed_before: 0, registry };
+    for late in [after(30), after(40), after(45), after(60)] {
+        let mut requests = requests();
+        requests.link_up(T0);
+        requests.posted(after(20), &post(Workers::All));
+        for seconds in 21..=60 {
+            if after(seconds) <= late && !requests.due(after(seconds)).send.is_empty() {
+                requests.posted(after(seconds), &post(Workers::All));
+            }
+        }
+        check_at(&mut requests, after(61), accepted(&["w1"]), context(Registry::Filling));
+    }
+}
+
+#[test]
+fn late_requests_are_remembered_up_to_a_bound() {
+    let mut requests = requests();
+    requests.link_up(T0);
+    (0..100).for_each(|_| requests.asked(T0, &poll()));
+    requests.due(after(10));
+    let mut filling = 0;
+    for _ in 0..100 {
+        requests.asked(after(40), &poll());
+        let context = requests.context_of(after(41), Reply::new(id(), accepted(&["w1"]))).context;
+        filling += usize::from(context == Context::Get { target: list(&["w1"]), registry: Registry::Filling });
+    }
+    assert_eq!((filling, requests.jobs.len()), (16, 0));
+}

@@ -190,7 +190,8 @@ pub trait ScheduleStore: Send + Sync + 'static {
     /// [`Schedule::quarantine`]; the others are not disturbed.
     ///
     /// With [`Materialize::claim`], NEW jobs are claimed behind it, as by [`job_claim`](crate::Store::job_claim) and as
-    /// lasting, unless the store leaves that to a call of its own. Both happen, or neither does.
+    /// lasting, unless the store leaves that to a call of its own. After an error, jobs may have been claimed: a store that
+    /// fails at the end may have done it all the same.
     fn schedule_materialize_due(
         &self,
         request: Materialize<'_>,

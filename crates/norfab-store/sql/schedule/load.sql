@@ -1,7 +1,7 @@
 -- The schedules with these row numbers (?1) or UUIDs (?2), in no order, and as often as they are named; their arguments if
--- these take ?3 bytes at the most as they are stored, each of the two (none do with -1), or else the number 0, which cannot be
--- read as any; and how many unfinished jobs each has only when asked for (?4). The lists are joined: for each `IN (SELECT ..)` SQLite makes a table of its own, which takes
--- longer than the reading of a row.
+-- these take ?3 bytes at the most as they are stored, each of the two (none do with -1), or else the number 0, which cannot
+-- be read as any; and how many unfinished jobs each has, only when asked for (?4). The lists are joined: for each
+-- `IN (SELECT ..)` SQLite makes a table of its own, which takes longer than the reading of a row.
 SELECT
     job_schedules.rowid AS "row!: i64",
     uuid AS "uuid!: Cell",

@@ -49,6 +49,16 @@ pub(crate) async fn schedules(store: &SqliteStore, now: Timestamp, count: usize,
     added
 }
 
+/// A text of so many bytes that hardly gets any smaller.
+pub(crate) fn random(bytes: usize) -> String {
+    let mut state = 1_u64;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'0' + u8::try_from(state >> 58).unwrap())
+    };
+    std::iter::repeat_with(next).filter(|letter| *letter != '\\').take(bytes).collect()
+}
+
 /// A database file in a folder of its own.
 pub(crate) struct Database {
     folder: tempfile::TempDir,

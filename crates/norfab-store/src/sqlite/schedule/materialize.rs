@@ -47,6 +47,10 @@ pub(super) fn schedule_materialize_due(
     match attempt(shared, tx, &request, &due) {
         Ok(outcome) => Ok(Materialized { more, ..outcome }),
         Err(error) if refusal(&error).is_some() => {
+            // Should SQLite have undone what others did along with it, they are told why.
+            if let Some(group) = shared.group {
+                group.note(&error);
+            }
             // It may be the claim that is refused, which is left to a call of its own: without it, all are tried once more
             // before any of them is to blame.
             let error = if request.claim.is_some() { None } else { Some(error) };
@@ -112,8 +116,8 @@ fn claim_behind(
         }
         Err(error) => {
             drop(part);
-            // Where SQLite has not undone all, who asks for it in a call of its own is told.
-            if connection.is_autocommit() || refusal(&error).is_none() { Err(error) } else { Ok(None) }
+            // Unless SQLite has undone all of it, who asks for it in a call of its own is told.
+            if connection.is_autocommit() { Err(error) } else { Ok(None) }
         }
     }
 }
@@ -292,9 +296,9 @@ fn refusal(error: &StoreError) -> Option<String> {
     }
 }
 
-/// Materialises a batch that was refused as a whole, with this error where it is known to be due to one of them: its halves,
-/// and theirs, until those that are to blame stand alone
-/// and are switched off. Each part is a transaction of its own. Also returns what could not be done.
+/// Materialises a batch that was refused as a whole: its halves, and theirs, until those that are to blame stand alone
+/// and are switched off. Without an error it is not known that one of them is to blame: all are tried first. Each part is a
+/// transaction of its own. Also returns what could not be done.
 fn in_parts(
     shared: &Session<'_>,
     request: &Materialize<'_>,
