@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use norfab_model::{
-    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Moment, Poll, Post, Reply, ReplyKind,
-    Resend, SendAgain, Uptime, Workers,
+    Context, FabricEvent, FabricEventKind, FollowUp, Job, JobId, MOST_WORKERS, Moment, Poll, Post, Registry, Reply,
+    ReplyKind, Resend, SendAgain, Uptime, Workers,
 };
 
 pub(crate) use self::known::{Cause, Timing};
@@ -23,6 +23,9 @@ const LARGE: usize = 64 << 10;
 
 /// Bytes in a second of the slowest link that is not taken for a broken one.
 const SLOWEST: usize = 128 << 10;
+
+/// So many times the broker's patience after it was late, an answer does not come any more.
+const LATEST: u32 = 3;
 
 /// The spans that decide what is late.
 #[derive(Debug, Clone, Copy)]
@@ -161,9 +164,9 @@ impl Requests {
             ReplyKind::Accepted { workers } => {
                 known.gone_since = None;
                 let left_out = |worker: &str| !workers.iter().any(|named| named == worker);
-                known.answered(posts_out, target, registrations, left_out)
+                known.answered(now, target, (posts_out, registrations), left_out)
             }
-            ReplyKind::Refused { .. } => known.answered(posts_out, target, registrations, |_| true),
+            ReplyKind::Refused { .. } => known.answered(now, target, (posts_out, registrations), |_| true),
             // Such a job has no further workers; who names them all the same is not remembered.
             ReplyKind::NotFound { worker }
                 if known.not_found.len() >= MOST_WORKERS && !known.not_found.contains_key(worker) =>
@@ -217,7 +220,7 @@ impl Requests {
             FollowUp::AskAgain(worker) => {
                 known.ask.insert(worker, now.up.saturating_add(ASK_PAUSE));
             }
-            FollowUp::AskAll => known.ask_all = Some(self.registrations.wait(now.up)),
+            FollowUp::AskAll => known.ask_all = Some(self.registrations.wait(now.up)).max(known.doubt_until),
             FollowUp::SendAgain { workers, at } => {
                 let at = now.up_at(at);
                 known.send.extend(workers.into_iter().map(|worker| (worker, at)));
@@ -275,7 +278,7 @@ impl Requests {
         }
     }
 
-    /// When the oldest request left that the broker has not answered.
+    /// Since when the oldest request is waited for that the broker has not answered.
     pub(crate) fn owed_since(&mut self) -> Option<Uptime> {
         while let Some((number, job)) = self.sent.front() {
             let out = self.jobs.get(job).and_then(|known| known.out.iter().find(|out| out.number == *number));
@@ -303,7 +306,7 @@ impl Requests {
     }
 
     /// Takes out what is to be done now. What the broker has not answered in time although it is there is sent again, or,
-    /// of a GET, not waited for any more: the next poll asks anew.
+    /// of a GET, forgotten: the next poll asks anew.
     pub(crate) fn due(&mut self, now: Uptime) -> Due {
         let mut due = Due::default();
         let answer_time = self.answer_time();
@@ -313,14 +316,14 @@ impl Requests {
             let Some(known) = self.jobs.get_mut(&job) else { continue };
             let place = known.out.iter().position(|out| out.number == number);
             let Some(out) = place.and_then(|place| known.out.remove(place)) else { continue };
-            if matches!(out.what, What::Get(_)) {
-                known.is_late(out);
-            } else {
-                known.times_late = known.times_late.saturating_add(1);
-                if known.times_late.is_power_of_two() {
+            if self.registrations.at(out.left) == Registry::Filling {
+                known.doubt_until = Some(now.saturating_add(self.patience.answer.saturating_mul(LATEST)));
+            }
+            if matches!(out.what, What::Post(_)) {
+                known.late = known.late.saturating_add(1);
+                if known.late.is_power_of_two() {
                     self.posts_out = self.posts_out.saturating_sub(1);
                     due.send.push(SendAgain { job: job.clone(), why: Resend::Unanswered });
-                    known.is_late(out);
                 } else {
                     // A large job takes its time on a slow link: it is sent again after 10, 20, 40 s and so on.
                     known.out.push_front(Out { at: now, ..out });

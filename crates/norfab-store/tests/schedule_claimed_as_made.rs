@@ -173,24 +173,30 @@ async fn a_claim_that_is_refused_blames_no_schedule() {
 /// What SQLite undoes with all that was done along with it is told to those too.
 #[tokio::test]
 async fn who_is_undone_along_hears_why() {
+    // Whether the two share a transaction hangs on whether the connection is free.
+    for _ in 0..100 {
+        let told = undone_along().await;
+        if !told.is_empty() {
+            assert!(told.len() == 2 && told.iter().all(|told| told.contains("not this one")), "{told:?}");
+            return;
+        }
+    }
+    panic!("they never shared a transaction");
+}
+
+/// A release, and occurrences whose claim has the database undo all: what is told to those that failed.
+async fn undone_along() -> Vec<String> {
     let database = Database::missing();
     let store = database.open().await.working_here();
     store.schedule_add(&Limits::default().check_schedule(START, every(60)).unwrap()).await.unwrap();
     add(&store, START, job("delayed").at(at(60))).await;
-    refusing(&database, "INSERT ON jobs WHEN new.status = 'SUBMITTING'", "ROLLBACK, 'not this one'").await;
+    refusing(&database, "UPDATE ON jobs WHEN new.status = 'SUBMITTING'", "ROLLBACK, 'not this one'").await;
     let (limits, claim) = (Limits::default(), Claim::new(at(60), &Scope::All, 10));
     let claim = Some(&claim);
     let request = Materialize { now: at(60), limits: &limits, budget_left: 100, batch: 1000, seen: &[], claim };
-    let release = async { store.job_release_due(at(60), &Scope::All, Link::Up).await.map_err(|error| chain(&error)) };
-    let make = async { store.schedule_materialize_due(request).await.map_err(|error| chain(&error)) };
-    let (released, made) = tokio::join!(biased; release, make);
-    match (released, made) {
-        (Err(released), Err(made)) => {
-            assert!(released.contains("not this one") && made.contains("not this one"), "{released}; {made}");
-        }
-        (Ok(released), Ok(made)) => assert_eq!((released.released.len(), made.created.len()), (1, 1)),
-        other => panic!("{other:?}"),
-    }
+    let release = store.job_release_due(at(60), &Scope::All, Link::Up);
+    let (released, made) = tokio::join!(biased; release, store.schedule_materialize_due(request));
+    released.err().map(|error| chain(&error)).into_iter().chain(made.err().map(|error| chain(&error))).collect()
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

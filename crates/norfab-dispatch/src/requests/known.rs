@@ -13,9 +13,6 @@ pub(super) struct Known {
     pub(super) service: String,
     /// Requests that the broker has not answered. It answers each, and in this order.
     pub(super) out: VecDeque<Out>,
-    /// Requests whose answer is not waited for any more. It may come all the same and be taken for that to a later one, when
-    /// the broker knew more than it tells.
-    pub(super) late: VecDeque<Out>,
     /// The workers that said 404.
     pub(super) not_found: BTreeMap<String, NotFound>,
     /// How many attempts to reach each worker have failed.
@@ -25,7 +22,10 @@ pub(super) struct Known {
     pub(super) ask_all: Option<Uptime>,
     pub(super) send: BTreeMap<String, Uptime>,
     /// How often the broker was late with the answer to a POST.
-    pub(super) times_late: u32,
+    pub(super) late: u32,
+    /// Until when the answer to a request may come that left before all workers had registered and was late. It would be taken
+    /// for that to a later one.
+    pub(super) doubt_until: Option<Uptime>,
     pub(super) gone_since: Option<Uptime>,
     pub(super) elsewhere: Option<Uptime>,
     /// When to send a job again whose message did not get away.
@@ -81,17 +81,9 @@ pub(super) enum What {
     Get(Workers),
 }
 
-/// How many late requests of a job are remembered.
-const MOST_LATE: usize = 16;
-
 impl What {
-    fn target(&self) -> &Workers {
-        let (Self::Post(target) | Self::Get(target)) = self;
-        target
-    }
-
     pub(super) fn went_to(&self, target: &Workers) -> bool {
-        let own = self.target();
+        let (Self::Post(own) | Self::Get(own)) = self;
         // One name is written in two ways.
         own == target || own.names().is_some() && own.names() == target.names()
     }
@@ -102,37 +94,32 @@ impl Known {
         self.out.iter().filter(|out| matches!(out.what, What::Post(_))).count()
     }
 
-    /// The answer to a request that was taken out is not waited for any more.
-    pub(super) fn is_late(&mut self, out: Out) {
-        if self.late.len() < MOST_LATE {
-            self.late.push_back(out);
-        }
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.out.is_empty()
             && self.not_found.is_empty()
             && self.failed.is_empty()
             && self.timer.is_none()
             && self.gone_since.is_none()
-            && self.late.is_empty()
-            && self.times_late == 0
+            && self.late == 0
+            && self.doubt_until.is_none()
             && !self.posted
             && self.cause.is_none()
     }
 
     pub(super) fn next(&self) -> Option<Uptime> {
         let named = self.ask.values().chain(self.send.values());
-        named.chain(&self.ask_all).chain(&self.elsewhere).chain(&self.unsent).min().copied()
+        let others = [self.ask_all, self.elsewhere, self.unsent, self.doubt_until];
+        named.copied().chain(others.into_iter().flatten()).min()
     }
 
     /// The oldest request to this target is answered; an answer to something else (a refused PUT) is none of these. Where
-    /// the answer does not tell its target, one before it may have been lost: it counts when all requests are alike. `left_out` tells which of its workers the broker does not know.
+    /// the answer does not tell its target, one before it may have been lost: it counts when all requests are alike. `left_out`
+    /// tells which of its workers the broker does not know.
     pub(super) fn answered(
         &mut self,
-        posts_out: &mut usize,
+        now: Uptime,
         target: Option<&Workers>,
-        registrations: &Registrations,
+        (posts_out, registrations): (&mut usize, &Registrations),
         left_out: impl Fn(&str) -> bool,
     ) -> Context {
         let place = match target {
@@ -142,10 +129,8 @@ impl Known {
         let Some(Out { left, what, .. }) = place.and_then(|place| self.out.remove(place)) else {
             return Context::Unknown;
         };
-        // It may be the answer to one that was late.
-        let late = self.late.iter().position(|late| late.what.went_to(what.target()));
-        let left = late.and_then(|place| self.late.remove(place)).map_or(left, |late| late.left.min(left));
-        let registry = registrations.at(left);
+        let in_doubt = self.doubt_until.is_some_and(|until| now < until);
+        let registry = if in_doubt { Registry::Filling } else { registrations.at(left) };
         if registry == Registry::Settled && what.went_to(&Workers::All) {
             self.ask_all = None;
         }
@@ -158,7 +143,7 @@ impl Known {
                 Context::Get { target, registry }
             }
             What::Post(target) => {
-                self.times_late = 0;
+                self.late = 0;
                 *posts_out = posts_out.saturating_sub(1);
                 let names = target.names().unwrap_or_default();
                 let failed_before = names.iter().filter_map(|name| self.failed.get(name)).max().copied().unwrap_or(0);
@@ -185,6 +170,7 @@ impl Known {
     }
 
     pub(super) fn take_due(&mut self, now: Uptime, job: &JobId, due: &mut Due) {
+        self.doubt_until.take_if(|until| *until <= now);
         let ask = take_until(&mut self.ask, now);
         let all = self.ask_all.take_if(|at| *at <= now).map(|_| Workers::All);
         let target = all.or_else(|| (!ask.is_empty()).then_some(Workers::List(ask)));

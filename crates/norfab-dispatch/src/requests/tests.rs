@@ -1,6 +1,6 @@
 //! What answers belong to, what is late, and what is asked or sent again.
 
-use norfab_model::{Json, Limits, NewJob, Registry, Timestamp};
+use norfab_model::{Json, Limits, NewJob, Timestamp};
 
 use super::*;
 
@@ -372,50 +372,79 @@ fn a_lost_link_ends_no_attempt_to_reach_a_missing_worker() {
     assert_eq!(requests.due(after(1)).send, send(Resend::Lost(names(&["w2"]))));
 }
 
-/// The answer to a request that was late tells what the broker knew when that one left.
+/// A GET to all.
+fn poll_all() -> Poll {
+    Poll { target: Workers::All, ..poll() }
+}
+
+/// The answer to a request that was late may be taken for that to a later one: it must not be believed to name all workers.
 #[test]
-fn a_late_answer_is_none_to_a_later_request() {
-    let all = Poll { target: Workers::All, ..poll() };
+fn a_late_answer_names_not_all() {
     let get = |registry| Context::Get { target: Workers::All, registry };
     let mut requests = requests();
     requests.link_up(T0);
-    requests.asked(after(25), &all);
-    requests.due(after(35));
-    requests.asked(after(36), &poll());
-    check_at(&mut requests, after(37), accepted(&["w1"]), got());
-    requests.asked(after(36), &all);
+    requests.asked(after(25), &poll_all());
+    assert_eq!(requests.due(after(35)), Due::default());
+    requests.asked(after(36), &poll_all());
     check_at(&mut requests, after(37), accepted(&["w1"]), get(Registry::Filling));
-    requests.asked(after(38), &all);
-    check_at(&mut requests, after(39), accepted(&["w1"]), get(Registry::Settled));
+    requests.follow(at(37), &job(), FollowUp::AskAll);
+    assert_eq!(requests.due(after(64)), Due::default(), "not again and again");
+    assert_eq!(requests.due(after(65)).ask, [poll_all()]);
+    requests.asked(after(65), &poll_all());
+    check_at(&mut requests, after(66), accepted(&["w1"]), get(Registry::Settled));
+    assert!(requests.jobs.is_empty());
 }
 
+/// Answers come in order, each a moment too late: the last of them, to a POST, would be taken for that to a GET.
 #[test]
-fn a_late_answer_to_a_post_is_none_to_its_repetition() {
-    let context = |registry| Context::Post { target: Workers::All, failed_before: 0, registry };
-    for late in [after(30), after(40), after(45), after(60)] {
-        let mut requests = requests();
-        requests.link_up(T0);
-        requests.posted(after(20), &post(Workers::All));
-        for seconds in 21..=60 {
-            if after(seconds) <= late && !requests.due(after(seconds)).send.is_empty() {
-                requests.posted(after(seconds), &post(Workers::All));
-            }
-        }
-        check_at(&mut requests, after(61), accepted(&["w1"]), context(Registry::Filling));
-    }
-}
-
-#[test]
-fn late_requests_are_remembered_up_to_a_bound() {
+fn late_answers_that_follow_each_other_name_not_all() {
     let mut requests = requests();
     requests.link_up(T0);
-    (0..100).for_each(|_| requests.asked(T0, &poll()));
-    requests.due(after(10));
-    let mut filling = 0;
-    for _ in 0..100 {
-        requests.asked(after(40), &poll());
-        let context = requests.context_of(after(41), Reply::new(id(), accepted(&["w1"]))).context;
-        filling += usize::from(context == Context::Get { target: list(&["w1"]), registry: Registry::Filling });
+    requests.posted(after(10), &post(Workers::All));
+    assert_eq!(requests.due(after(20)).send, send(Resend::Unanswered));
+    requests.posted(after(20), &post(Workers::All));
+    let context = Context::Post { target: Workers::All, failed_before: 0, registry: Registry::Filling };
+    check_at(&mut requests, after(21), accepted(&["w1"]), context);
+    requests.asked(after(30), &poll_all());
+    let context = Context::Get { target: Workers::All, registry: Registry::Filling };
+    check_at(&mut requests, after(31), accepted(&["w1"]), context);
+}
+
+/// A POST that is waited for longer left when it left.
+#[test]
+fn a_post_that_is_waited_for_is_as_old_as_it_is() {
+    let mut requests = requests();
+    requests.link_up(T0);
+    for seconds in [5, 15, 25] {
+        requests.posted(after(seconds), &post(Workers::All));
+        assert_eq!(requests.due(after(seconds + 10)).send.is_empty(), seconds == 25);
     }
-    assert_eq!((filling, requests.jobs.len()), (16, 0));
+    assert_eq!(requests.due(after(45)).send, send(Resend::Unanswered));
+    requests.posted(after(45), &post(Workers::All));
+    let context = Context::Post { target: Workers::All, failed_before: 0, registry: Registry::Filling };
+    check_at(&mut requests, after(70), accepted(&["w1"]), context);
+}
+
+/// With a broker that has known its workers for long, a late answer is an answer.
+#[test]
+fn a_late_answer_of_a_settled_broker_names_all() {
+    let mut requests = requests();
+    requests.link_up(T0);
+    requests.asked(after(30), &poll_all());
+    assert_eq!(requests.due(after(40)), Due::default());
+    assert!(requests.jobs.is_empty());
+    requests.asked(after(41), &poll_all());
+    let context = Context::Get { target: Workers::All, registry: Registry::Settled };
+    check_at(&mut requests, after(42), accepted(&["w1"]), context);
+}
+
+#[test]
+fn a_doubt_ends() {
+    let mut requests = requests();
+    requests.link_up(T0);
+    requests.asked(after(5), &poll());
+    requests.due(after(15));
+    assert_eq!((requests.next(), requests.jobs.len()), (Some(after(45)), 1));
+    assert_eq!(requests.due(after(45)), Due::default());
+    assert_eq!((requests.next(), requests.jobs.len()), (None, 0));
 }

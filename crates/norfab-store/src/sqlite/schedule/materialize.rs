@@ -108,18 +108,20 @@ fn claim_behind(
     connection: &Connection,
     claim: &Claim<'_>,
 ) -> Result<Option<Claimed>, StoreError> {
-    let part = Tx::within(connection).map_err(storage(DOING))?;
-    match job_claim_in_tx(shared, &part, claim) {
-        Ok(claimed) => {
-            part.commit().map_err(storage(DOING))?;
-            Ok(Some(claimed))
+    let claim = || {
+        let part = Tx::within(connection).map_err(storage(DOING))?;
+        let claimed = job_claim_in_tx(shared, &part, claim)?;
+        part.commit().map_err(storage(DOING))?;
+        Ok(Some(claimed))
+    };
+    claim().or_else(|error: StoreError| {
+        // Unless SQLite has undone all of it, who asks for it in a call of its own is told.
+        if connection.is_autocommit() {
+            return Err(error);
         }
-        Err(error) => {
-            drop(part);
-            // Unless SQLite has undone all of it, who asks for it in a call of its own is told.
-            if connection.is_autocommit() { Err(error) } else { Ok(None) }
-        }
-    }
+        tracing::debug!(error = &error as &dyn std::error::Error, "Left a claim to a call of its own");
+        Ok(None)
+    })
 }
 
 /// A pass over some rows: what is computed of them. It is computed in the order of the rows, since they share a budget.
