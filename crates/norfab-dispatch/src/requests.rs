@@ -37,6 +37,12 @@ pub(crate) struct Patience {
     pub(crate) gone: Duration,
 }
 
+impl Patience {
+    fn doubt_until(&self, now: Uptime) -> Uptime {
+        now.saturating_add(self.answer.saturating_mul(LATEST))
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Requests {
     patience: Patience,
@@ -160,13 +166,14 @@ impl Requests {
         }
         let Some(known) = self.jobs.get_mut(&reply.job) else { return reply };
         let (posts_out, registrations) = (&mut self.posts_out, &self.registrations);
+        let doubt_until = self.patience.doubt_until(now);
         let context = match &reply.kind {
             ReplyKind::Accepted { workers } => {
                 known.gone_since = None;
                 let left_out = |worker: &str| !workers.iter().any(|named| named == worker);
-                known.answered(now, target, (posts_out, registrations), left_out)
+                known.answered(target, doubt_until, (posts_out, registrations), left_out)
             }
-            ReplyKind::Refused { .. } => known.answered(now, target, (posts_out, registrations), |_| true),
+            ReplyKind::Refused { .. } => known.answered(target, doubt_until, (posts_out, registrations), |_| true),
             // Such a job has no further workers; who names them all the same is not remembered.
             ReplyKind::NotFound { worker }
                 if known.not_found.len() >= MOST_WORKERS && !known.not_found.contains_key(worker) =>
@@ -258,8 +265,11 @@ impl Requests {
         if !self.registrations.broker_is_as_old_as(now, age) {
             return;
         }
-        let waiting = self.jobs.iter_mut().filter_map(|(job, known)| Some((job, known.ask_all.as_mut()?)));
-        let waiting: Vec<JobId> = waiting.map(|(job, at)| (*at = now, job.clone()).1).collect();
+        let mut waiting = Vec::new();
+        for (job, known) in self.jobs.iter_mut().filter(|(_, known)| known.ask_all.is_some()) {
+            known.ask_all = Some(now).max(known.doubt_until);
+            waiting.push(job.clone());
+        }
         waiting.iter().for_each(|job| self.settle(job));
     }
 
@@ -317,7 +327,7 @@ impl Requests {
             let place = known.out.iter().position(|out| out.number == number);
             let Some(out) = place.and_then(|place| known.out.remove(place)) else { continue };
             if self.registrations.at(out.left) == Registry::Filling {
-                known.doubt_until = Some(now.saturating_add(self.patience.answer.saturating_mul(LATEST)));
+                known.doubt(self.patience.doubt_until(now));
             }
             if matches!(out.what, What::Post(_)) {
                 known.late = known.late.saturating_add(1);

@@ -23,8 +23,9 @@ pub(super) struct Known {
     pub(super) send: BTreeMap<String, Uptime>,
     /// How often the broker was late with the answer to a POST.
     pub(super) late: u32,
-    /// Until when the answer to a request may come that left before all workers had registered and was late. It would be taken
-    /// for that to a later one.
+    /// Until when the answer to a request may come that left before all workers had registered and was late, or whose place
+    /// such an answer has taken. It would be taken for that to a later one. The doubt ends when something is looked for that is
+    /// due, and not by the clock alone: what has come by then must have been read.
     pub(super) doubt_until: Option<Uptime>,
     pub(super) gone_since: Option<Uptime>,
     pub(super) elsewhere: Option<Uptime>,
@@ -94,6 +95,11 @@ impl Known {
         self.out.iter().filter(|out| matches!(out.what, What::Post(_))).count()
     }
 
+    /// What is answered until then may be the answer to something that was asked before all workers had registered.
+    pub(super) fn doubt(&mut self, until: Uptime) {
+        self.doubt_until = self.doubt_until.max(Some(until));
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.out.is_empty()
             && self.not_found.is_empty()
@@ -117,8 +123,8 @@ impl Known {
     /// tells which of its workers the broker does not know.
     pub(super) fn answered(
         &mut self,
-        now: Uptime,
         target: Option<&Workers>,
+        doubt_until: Uptime,
         (posts_out, registrations): (&mut usize, &Registrations),
         left_out: impl Fn(&str) -> bool,
     ) -> Context {
@@ -129,8 +135,13 @@ impl Known {
         let Some(Out { left, what, .. }) = place.and_then(|place| self.out.remove(place)) else {
             return Context::Unknown;
         };
-        let in_doubt = self.doubt_until.is_some_and(|until| now < until);
-        let registry = if in_doubt { Registry::Filling } else { registrations.at(left) };
+        let mut registry = registrations.at(left);
+        if self.doubt_until.is_some() {
+            if registry == Registry::Filling {
+                self.doubt(doubt_until);
+            }
+            registry = Registry::Filling;
+        }
         if registry == Registry::Settled && what.went_to(&Workers::All) {
             self.ask_all = None;
         }

@@ -438,6 +438,36 @@ fn a_late_answer_of_a_settled_broker_names_all() {
     check_at(&mut requests, after(42), accepted(&["w1"]), context);
 }
 
+/// Who was not looked for in time may have come all the same: the doubt does not end by the clock.
+#[test]
+fn a_doubt_outlasts_a_pass_that_hangs() {
+    let mut requests = requests();
+    requests.link_up(T0);
+    requests.asked(after(25), &poll_all());
+    requests.due(after(35));
+    requests.asked(after(35), &poll_all());
+    let context = Context::Get { target: Workers::All, registry: Registry::Filling };
+    check_at(&mut requests, after(70), accepted(&["w1"]), context);
+}
+
+/// A late answer takes the place of one that is owed still: that comes a while after.
+#[test]
+fn a_doubt_is_as_long_as_the_last_answer_that_is_owed() {
+    let get = |registry| Context::Get { target: Workers::All, registry };
+    let mut requests = requests();
+    requests.link_up(after(10));
+    requests.asked(after(15), &poll_all());
+    requests.due(after(25));
+    requests.asked(after(25), &poll_all());
+    check_at(&mut requests, after(34), accepted(&["w1"]), get(Registry::Filling));
+    requests.follow(at(34), &job(), FollowUp::AskAll);
+    requests.broker_is_as_old_as(after(36), Duration::from_secs(30));
+    assert_eq!(requests.due(after(63)), Due::default());
+    assert_eq!(requests.due(after(64)).ask, [poll_all()]);
+    requests.asked(after(64), &poll_all());
+    check_at(&mut requests, after(65), accepted(&["w1"]), get(Registry::Settled));
+}
+
 #[test]
 fn a_doubt_ends() {
     let mut requests = requests();
