@@ -7,6 +7,7 @@ use norfab_model::{
 use crate::Dispatcher;
 use crate::dispatcher::Recovery;
 use crate::link::Answered;
+use crate::weight::bytes_of;
 
 /// How many messages, and of how many bytes, may wait while the database fails; more are left with the transport.
 const INBOX_LIMIT: usize = 10_000;
@@ -74,18 +75,6 @@ impl<S: Store + ScheduleStore, B: Broker, C: Clock> Dispatcher<S, B, C> {
 
     pub(crate) fn stray(&mut self, what: &str) {
         self.strays.drop_one(what);
-    }
-}
-
-/// What a reply holds that may be large.
-fn bytes_of(reply: &Reply) -> usize {
-    match &reply.kind {
-        ReplyKind::Result { result, .. } => result.as_str().len(),
-        ReplyKind::Event(event) => event.data.as_str().len().saturating_mul(2),
-        ReplyKind::Accepted { workers } => workers.iter().map(String::len).sum(),
-        ReplyKind::Refused { errors } => errors.iter().map(String::len).sum(),
-        ReplyKind::WaitingInput { request, .. } => request.question.len(),
-        ReplyKind::Stored { .. } | ReplyKind::Pending { .. } | ReplyKind::NotFound { .. } => 0,
     }
 }
 

@@ -39,6 +39,7 @@ mod requests;
 mod stray;
 mod together;
 mod trouble;
+mod weight;
 
 pub use config::Config;
 pub use control::{Control, ControlError, Health, LinkState, Notice};

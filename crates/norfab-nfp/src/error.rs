@@ -143,6 +143,18 @@ pub enum Malformed {
         /// The uuid, or its length.
         found: String,
     },
+    /// A worker's name is its identity on the wire, which has at most 255 bytes.
+    #[error("a worker's name of {bytes} bytes cannot be an identity")]
+    WorkerName {
+        /// Its size.
+        bytes: usize,
+    },
+    /// Questions to a person have at most 1 MiB.
+    #[error("a question of {bytes} bytes is too large")]
+    Question {
+        /// Its size.
+        bytes: usize,
+    },
     /// Nobody asked for it.
     #[error("a file stream of {bytes} bytes came, which was not asked for")]
     Stream {

@@ -15,6 +15,7 @@
 mod broker;
 mod command;
 mod error;
+mod first;
 mod frame;
 mod key;
 mod message;

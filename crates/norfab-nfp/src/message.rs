@@ -7,11 +7,11 @@ use std::fmt;
 use norfab_model::{Context, FabricEvent, FabricEventKind, InputRequest, JobId, Json, Reply, ReplyKind};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::command::target_of;
 use crate::command::{BROKER_SERVICE, INVENTORY_SERVICE};
 use crate::error::Malformed;
+use crate::first::First;
 use crate::frame::{Command, Envelope, Frames, Header, shown, text, word};
 
 /// The kinds of messages that a client understands.
@@ -202,48 +202,68 @@ fn read<T: DeserializeOwned>(payload: &Json, kind: &'static str) -> Result<T, Ma
     payload.to().map_err(|error| Malformed::WrongShape { kind, line: error.line(), column: error.column() })
 }
 
+/// The most bytes of a worker's name: it is that worker's identity on the wire, and those are no longer.
+const MOST_NAME_BYTES: usize = 255;
+/// The most bytes of a question. A person is to read it, and its parts are taken apart, where a byte becomes many.
+const MOST_QUESTION_BYTES: usize = 1 << 20;
+
+/// A worker's name, checked.
+fn name(worker: String) -> Result<String, Malformed> {
+    let bytes = worker.len();
+    if bytes > MOST_NAME_BYTES { Err(Malformed::WorkerName { bytes }) } else { Ok(worker) }
+}
+
 /// What a broker or a worker says of a job's state, as far as it is looked at.
 #[derive(Deserialize)]
 struct State {
     #[serde(default)]
     worker: Option<String>,
     #[serde(default)]
-    workers: Option<Vec<String>>,
+    workers: Option<First<Vec<String>>>,
     /// Of the request that is answered, as it stood in its frame.
     #[serde(default)]
     target: Option<String>,
     #[serde(default)]
-    errors: Option<Vec<Value>>,
+    errors: Option<First<Vec<Json>>>,
     #[serde(default)]
-    input_request: Option<InputRequest>,
+    input_request: Option<Json>,
 }
 
 fn state(status: Status, payload: &Json) -> Result<(ReplyKind, Context), Malformed> {
     let kind = status.as_str();
     let State { worker, workers, target, errors, input_request } = read(payload, kind)?;
     let wrong = || Malformed::WrongShape { kind, line: 1, column: 1 };
-    let worker = worker.ok_or_else(wrong);
+    let worker = || worker.ok_or_else(wrong).and_then(name);
     let kind = match (status, input_request) {
         // Whom the job was handed to is all that it says.
         (Status::Accepted, _) => {
-            ReplyKind::Accepted { workers: workers.filter(|workers| !workers.is_empty()).ok_or_else(wrong)? }
+            let workers = workers.map(|First(workers)| workers).filter(|workers| !workers.is_empty());
+            let workers = workers.ok_or_else(wrong)?.into_iter().map(name);
+            ReplyKind::Accepted { workers: workers.collect::<Result<_, _>>()? }
         }
         (Status::Refused, _) => {
-            ReplyKind::Refused { errors: errors.unwrap_or_default().into_iter().map(plain).collect() }
+            let errors = errors.map(|First(errors)| errors).unwrap_or_default();
+            ReplyKind::Refused { errors: errors.iter().map(plain).collect() }
         }
-        (Status::Stored, _) => ReplyKind::Stored { worker: worker? },
-        (Status::NotFound, _) => ReplyKind::NotFound { worker: worker? },
-        (Status::WaitingInput, Some(request)) => ReplyKind::WaitingInput { worker: worker?, request },
+        (Status::Stored, _) => ReplyKind::Stored { worker: worker()? },
+        (Status::NotFound, _) => ReplyKind::NotFound { worker: worker()? },
+        (Status::WaitingInput, Some(request)) => {
+            let bytes = request.as_str().len();
+            if bytes > MOST_QUESTION_BYTES {
+                return Err(Malformed::Question { bytes });
+            }
+            ReplyKind::WaitingInput { worker: worker()?, request: read(&request, kind)? }
+        }
         // A worker that waits may name no question: then it has just got its answer.
-        _ => ReplyKind::Pending { worker: worker? },
+        _ => ReplyKind::Pending { worker: worker()? },
     };
     let context = target.as_deref().and_then(target_of).map_or(Context::Unknown, |target| Context::Answer { target });
     Ok((kind, context))
 }
 
 fn results(payload: &Json) -> Result<Vec<ReplyKind>, Malformed> {
-    let results: BTreeMap<String, Json> = read(payload, "200")?;
-    Ok(results.into_iter().map(|(worker, result)| ReplyKind::Result { worker, result }).collect())
+    let First(results): First<BTreeMap<String, Json>> = read(payload, "200")?;
+    results.into_iter().map(|(worker, result)| Ok(ReplyKind::Result { worker: name(worker)?, result })).collect()
 }
 
 /// An event, as far as it is looked at; the whole of it is kept beside.
@@ -253,7 +273,7 @@ struct Event {
     #[serde(default)]
     event_type: Option<String>,
     #[serde(default)]
-    message: Value,
+    message: Option<Json>,
     #[serde(default)]
     severity: Option<String>,
     #[serde(default)]
@@ -265,53 +285,64 @@ struct Event {
 #[derive(Deserialize)]
 struct Extras {
     #[serde(default)]
-    input_request: Value,
+    input_request: Option<Json>,
     #[serde(default)]
-    input_response: Value,
+    input_response: Option<Json>,
+}
+
+/// That a question was answered.
+#[derive(Deserialize)]
+struct InputResponse {
+    #[serde(default)]
+    input_id: Option<Json>,
 }
 
 fn event(payload: Json) -> Result<ReplyKind, Malformed> {
     let event: Event = read(&payload, "event")?;
     let kind = event_kind(event.event_type.unwrap_or_else(|| "progress".to_owned()), event.extras);
     Ok(ReplyKind::Event(FabricEvent {
-        worker: event.worker,
+        worker: name(event.worker)?,
         kind,
-        message: plain(event.message),
+        message: event.message.as_ref().map(plain).unwrap_or_default(),
         severity: event.severity.unwrap_or_else(|| "INFO".to_owned()),
         task: event.task,
         data: payload,
     }))
 }
 
-/// An input request that cannot be answered, for want of an id, stays visible as an event of its own kind.
+/// An input request that cannot be answered, for want of an id or as it is too large for a question, stays visible as an
+/// event of its own kind.
 fn event_kind(name: String, extras: Option<Extras>) -> FabricEventKind {
-    let (request, response) = extras.map_or((Value::Null, Value::Null), |e| (e.input_request, e.input_response));
+    let (request, response) = extras.map_or((None, None), |e| (e.input_request, e.input_response));
     match name.as_str() {
         "progress" => FabricEventKind::Progress,
         "result_ready" => FabricEventKind::ResultReady,
-        "input_request" => match serde_json::from_value::<InputRequest>(request) {
-            Ok(request) => FabricEventKind::InputRequest(request),
-            Err(_) => FabricEventKind::Other(name),
-        },
-        "input_response" => FabricEventKind::InputResponse {
-            input_id: response.get("input_id").and_then(Value::as_str).map(str::to_owned),
-        },
+        "input_request" => {
+            let request = request.filter(|request| request.as_str().len() <= MOST_QUESTION_BYTES);
+            let request = request.and_then(|request| request.to::<InputRequest>().ok());
+            request.map_or(FabricEventKind::Other(name), FabricEventKind::InputRequest)
+        }
+        "input_response" => {
+            let response = response.and_then(|response| response.to::<InputResponse>().ok());
+            let id = response.and_then(|response| response.input_id);
+            FabricEventKind::InputResponse { input_id: id.and_then(|id| id.to().ok()) }
+        }
         _ => FabricEventKind::Other(name),
     }
 }
 
 /// Text as it is, anything else as JSON.
-fn plain(value: Value) -> String {
-    match value {
-        Value::String(text) => text,
-        Value::Null => String::new(),
-        other => other.to_string(),
+fn plain(value: &Json) -> String {
+    match value.to::<Option<String>>() {
+        Ok(text) => text.unwrap_or_default(),
+        Err(_) => value.as_str().to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -414,6 +445,38 @@ mod tests {
         );
         check("400", "{}", &[ReplyKind::Refused { errors: vec![] }]);
         check("400", "{\"target\":\"[1\"}", &[ReplyKind::Refused { errors: vec![] }]);
+    }
+
+    /// What a broker that means harm could fill the memory with.
+    #[test]
+    fn what_no_worker_says_is_refused() {
+        let long = "w".repeat(256);
+        let named = [
+            ("0x05", "201", json!({"worker": long})),
+            ("0x05", "300", json!({"worker": long})),
+            ("0x05", "404", json!({"worker": long})),
+            ("0x05", "202", json!({"workers": ["w1", long]})),
+            ("0x05", "200", json!({"w1": {}, long.as_str(): {}})),
+            ("0x08", "200", json!({"worker": long})),
+        ];
+        for (command, status, payload) in named {
+            let refused = meaning(command, "dummy", status, &payload.to_string());
+            assert_eq!(refused, Err(Malformed::WorkerName { bytes: 256 }), "{status}");
+        }
+        let whole = "w".repeat(255);
+        let stored = json!({"worker": whole}).to_string();
+        check("201", &stored, &[ReplyKind::Stored { worker: whole }]);
+
+        // A person is asked in fewer words; what is taken apart takes many times its bytes.
+        let metadata = vec![0; MOST_QUESTION_BYTES / 2];
+        let request = json!({"id": "8ce1", "question": "Go on?", "metadata": metadata});
+        let bytes = request.to_string().len();
+        let asked = json!({"worker": "w1", "input_request": request}).to_string();
+        assert_eq!(meaning("0x05", "dummy", "102", &asked), Err(Malformed::Question { bytes }));
+        let told = json!({"worker": "w1", "event_type": "input_request", "extras": {"input_request": request}});
+        let Ok(Meaning::Replies(replies)) = meaning("0x08", "dummy", "200", &told.to_string()) else { panic!() };
+        let [Reply { kind: ReplyKind::Event(event), .. }] = replies.as_slice() else { panic!("{replies:?}") };
+        assert_eq!(event.kind, FabricEventKind::Other("input_request".into()));
     }
 
     #[test]

@@ -14,11 +14,13 @@ use crate::name::ClientName;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longer than a socket lives without a connection: attempts are made here, not by the socket.
 const NEVER_BY_ITSELF: Duration = Duration::from_secs(3600);
-/// Messages that may wait inside the socket, in either direction; their bytes are counted here only on the way out.
-const SOCKET_QUEUE: u32 = 64;
-/// The most bytes of a message that comes, all its frames together. No result is as large; whoever announces more, or never
-/// ends a message, is cut off before the memory is filled.
-pub(super) const MOST_MESSAGE_BYTES: usize = 1 << 30;
+/// Messages that may wait inside the socket on the way out; their bytes are counted here.
+const SEND_QUEUE: u32 = 64;
+/// And on the way in, where it counts no bytes: as few as it can hold, as each may be a large one.
+const RECEIVE_QUEUE: u32 = 16;
+/// The most bytes of a message that comes, all its frames together: four times the largest result that is kept. Whoever
+/// announces more, or never ends a message, is cut off before the memory is filled.
+pub(super) const MOST_MESSAGE_BYTES: usize = 256 << 20;
 
 /// What the sockets of every kind are like.
 pub(super) fn options(name: &ClientName) -> Options {
@@ -26,8 +28,8 @@ pub(super) fn options(name: &ClientName) -> Options {
         .identity(name.as_str().as_bytes().to_vec())
         .reconnect(ReconnectPolicy::Fixed(NEVER_BY_ITSELF))
         .handshake_timeout(CONNECT_TIMEOUT)
-        .send_hwm(SOCKET_QUEUE)
-        .recv_hwm(SOCKET_QUEUE)
+        .send_hwm(SEND_QUEUE)
+        .recv_hwm(RECEIVE_QUEUE)
         .max_message_size(MOST_MESSAGE_BYTES)
 }
 
