@@ -2,7 +2,8 @@
 //! the limits, by rusqlite with the same settings.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use norfab_store::{SqliteStore, StoreOptions};
@@ -10,6 +11,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Statement, params_from_iter};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
+
+use crate::stopwatch::now;
 
 /// A database in a folder of its own, which goes with it.
 pub(crate) struct Database {
@@ -59,15 +62,34 @@ impl Database {
         })
     }
 
+    /// How long work takes with it, as the product opens it, until the file is closed: then all that was written is in it,
+    /// and nothing is left to be paid for.
+    pub(crate) fn until_closed<F: Future<Output = Result<()>>>(
+        &self,
+        work: impl FnOnce(SqliteStore) -> F,
+    ) -> Result<Duration> {
+        runtime()?.block_on(async {
+            let opened = self.open().await?;
+            let begun = now();
+            let done = work(opened.0.clone()).await;
+            opened.shut().await;
+            let took = begun.elapsed();
+            done.map(|()| took)
+        })
+    }
+
     /// Opened by rusqlite with the settings of the product.
     pub(crate) fn connect(&self) -> Result<Connection> {
-        let connection = Connection::open(self.path())?;
-        connection.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000;
-             PRAGMA cache_size = -14000;",
-        )?;
-        connection.set_prepared_statement_cache_capacity(100);
-        Ok(connection)
+        connect(&self.path())
+    }
+
+    /// The same for rusqlite.
+    pub(crate) fn until_closed_raw(&self, work: impl FnOnce(&mut Connection) -> Result<()>) -> Result<Duration> {
+        let mut connection = self.connect()?;
+        let begun = now();
+        work(&mut connection)?;
+        connection.close().map_err(|(_, error)| error)?;
+        Ok(begun.elapsed())
     }
 
     /// Opened by rusqlite to be filled: nothing is measured, and nothing is lost by a power cut but the time to do it again.
@@ -82,6 +104,17 @@ impl Database {
         connection.close().map_err(|(_, error)| error)?;
         Ok(())
     }
+}
+
+/// Opened by rusqlite with the settings of the product; only that SQLite writes the log back itself, within a commit.
+pub(crate) fn connect(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000;
+         PRAGMA cache_size = -14000;",
+    )?;
+    connection.set_prepared_statement_cache_capacity(100);
+    Ok(connection)
 }
 
 /// A database that the product has open.

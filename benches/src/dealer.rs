@@ -1,11 +1,11 @@
-//! A bare DEALER that speaks NFP without a client around it: the limit of everything that goes over the wire.
+//! A bare DEALER that speaks NFP without a client around it: the limit of everything that goes over the wire. It is of the
+//! library that the client uses, or the two would be compared beside what is measured.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use norfab_client::SystemClock;
 use norfab_model::{Clock, JobId};
-use zeromq::util::PeerIdentity;
-use zeromq::{DealerRecvHalf, DealerSendHalf, DealerSocket, Socket, SocketOptions, SocketRecv, SocketSend, ZmqMessage};
+use omq_tokio::{Message, Options, Socket, SocketType};
 
 /// A connection to a broker without CURVE.
 pub(crate) struct Dealer {
@@ -15,12 +15,12 @@ pub(crate) struct Dealer {
 
 /// Its sending half.
 pub(crate) struct Outlet {
-    half: DealerSendHalf,
+    socket: Socket,
     service: String,
 }
 
 /// Its receiving half.
-pub(crate) struct Inlet(DealerRecvHalf);
+pub(crate) struct Inlet(Socket);
 
 /// What a message of the broker says, as far as a bare exchange cares.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,12 +36,11 @@ pub(crate) enum Said {
 impl Dealer {
     /// Connects under a name, and speaks to the workers of this service.
     pub(crate) async fn connect(endpoint: &str, name: &str, service: &str) -> Result<Self> {
-        let mut options = SocketOptions::default();
-        options.peer_identity(name.parse::<PeerIdentity>().context("no name for a DEALER")?);
-        let mut socket = DealerSocket::with_options(options);
+        let options = Options::default().identity(name.as_bytes().to_vec());
+        let socket = Socket::try_new(SocketType::Dealer, options).context("no DEALER")?;
         socket.connect(endpoint).await.context("no connection to the broker")?;
-        let (half, inlet) = socket.split();
-        Ok(Self { outlet: Outlet { half, service: service.to_owned() }, inlet: Inlet(inlet) })
+        let inlet = Inlet(socket.clone());
+        Ok(Self { outlet: Outlet { socket, service: service.to_owned() }, inlet })
     }
 
     /// Its halves, for who sends and receives at once.
@@ -89,15 +88,15 @@ impl Outlet {
     async fn send(&mut self, command: &str, job: &str, worker: &str, payload: &str) -> Result<()> {
         let frames = ["", "NFPC01", command, &self.service, worker, job, payload];
         let frames: Vec<Bytes> = frames.map(|frame| frame.as_bytes().to_vec().into()).into();
-        let message = ZmqMessage::try_from(frames).map_err(|error| anyhow!("no message: {error}"))?;
-        self.half.send(message).await.context("the broker takes no message")
+        self.socket.send(Message::multipart(frames)).await.context("the broker takes no message")
     }
 }
 
 impl Inlet {
     /// Waits for the next message.
     pub(crate) async fn said(&mut self) -> Result<Said> {
-        let message = self.0.recv().await.context("the broker is gone")?.into_vec();
+        let mut message = self.0.recv().await.context("the broker is gone")?;
+        let message: Vec<Bytes> = std::iter::from_fn(|| message.pop_front()).collect();
         let [_, _, command, _, job, status, payload] = message.as_slice() else { bail!("not a message of NFP") };
         Ok(match (command.as_ref(), status.as_ref()) {
             (b"0x08", _) if contains(payload, b"result_ready") => {

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use norfab_model::{
-    Claim, Interval, Job, Json, Limits, NewJob, NewSchedule, Reply, ReplyKind, RetryPolicy, Schedule, ScheduleStore,
-    Scope, Store, Timestamp, Workers,
+    Claim, Interval, Job, JobId, Json, Limits, NewJob, NewSchedule, Reply, ReplyKind, RetryPolicy, Schedule,
+    ScheduleStore, Scope, Store, Timestamp, Workers,
 };
 use norfab_store::SqliteStore;
 use rusqlite::Connection;
@@ -104,18 +104,23 @@ async fn complete(store: &SqliteStore, now: Timestamp) -> Result<()> {
     let job = add_job(store, now, new_job()).await?.uuid;
     let claimed = store.job_claim(Claim::new(now, &Scope::All, 1)).await?;
     anyhow::ensure!(claimed.posts.len() == 1, "the job was not claimed");
-    let worker = "nornir-worker-1".to_owned();
-    let result = Json::parse(r#"{"failed": false, "result": {"spine-1": "up 4 days"}}"#)?;
-    let replies = [
-        ReplyKind::Accepted { workers: vec![worker.clone()] },
-        ReplyKind::Stored { worker: worker.clone() },
-        ReplyKind::Result { worker, result },
-    ];
-    let replies = replies.into_iter().map(|kind| Reply::new(job.clone(), kind)).collect();
+    let replies = answers(&job)?.into();
     store.job_apply(after(now, 1), RetryPolicy::default(), replies).await?;
     let done = store.job_find(&job).await?.context("the job is gone")?;
     anyhow::ensure!(done.status == norfab_model::JobStatus::Completed, "the job is {}", done.status);
     Ok(())
+}
+
+/// What the broker and the worker say of a job that goes well.
+pub(crate) fn answers(job: &JobId) -> Result<[Reply; 3]> {
+    let worker = || "nornir-worker-1".to_owned();
+    let result = Json::parse(r#"{"failed": false, "result": {"spine-1": "up 4 days"}}"#)?;
+    let kinds = [
+        ReplyKind::Accepted { workers: vec![worker()] },
+        ReplyKind::Stored { worker: worker() },
+        ReplyKind::Result { worker: worker(), result },
+    ];
+    Ok(kinds.map(|kind| Reply::new(job.clone(), kind)))
 }
 
 fn newest(connection: &Connection, table: &str) -> Result<i64> {

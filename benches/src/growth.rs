@@ -3,16 +3,22 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use norfab_model::{Claim, JobFilter, Link, NextDue, Overdue, Schedule, ScheduleStore, Scope, Store};
+use norfab_client::Config;
+use norfab_model::{
+    Claim, JobFilter, JobStatus, Limits, Link, Materialize, NextDue, Overdue, RetryPolicy, Schedule, ScheduleStore,
+    Scope, Store,
+};
 use norfab_store::SqliteStore;
 
 use crate::database::{Database, Opened, runtime};
 use crate::figure::{Figure, Judge, Sample};
-use crate::fixture::{START, add_job, after, finished_jobs, new_job};
+use crate::fixture::{START, add_job, after, answers, finished_jobs, new_job};
 use crate::setting::Setting;
 use crate::stopwatch::now;
 
-/// How many jobs each pass releases and claims.
+/// The jobs of the short history.
+const SHORT: usize = 1000;
+/// How many delayed jobs each pass releases; it makes one of the schedule that has a history too.
 const DUE: usize = 10;
 /// How often each is done for one sample; the median counts.
 const REPEATS: u32 = 51;
@@ -26,10 +32,10 @@ struct History {
 
 pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
     let (short, long) = (Database::new()?, Database::new()?);
-    let of_short = finished_jobs(&short, START, setting.size(1000))?;
+    let of_short = finished_jobs(&short, START, setting.size(SHORT).min(SHORT))?;
     let of_long = finished_jobs(&long, START, setting.size(1_000_000))?;
     runtime()?.block_on(async {
-        let repeats = setting.rounds(REPEATS);
+        let repeats = setting.rounds(REPEATS).min(REPEATS);
         let of_short = History::open(&short, of_short, repeats).await?;
         let of_long = History::open(&long, of_long, repeats).await?;
         let (mut passes, mut newest, mut pages) = (Vec::new(), Vec::new(), Vec::new());
@@ -54,6 +60,7 @@ pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
 impl History {
     async fn open(database: &Database, schedule: Schedule, repeats: u32) -> Result<Self> {
         let Opened(store) = database.open().await?;
+        store.schedule_resume(START, &schedule.uuid, &Limits::default()).await?;
         Ok(Self { store, schedule, repeats })
     }
 
@@ -66,12 +73,12 @@ impl History {
         JobFilter { schedule: Some(self.schedule.uuid.clone()), limit: 20, ..JobFilter::default() }
     }
 
-    /// What a pass asks of the store, when some jobs are due: in milliseconds.
+    /// What a pass asks of the store, when some jobs and an occurrence are due and all of them are answered: in milliseconds.
     async fn pass(&self) -> Result<f64> {
-        let store = &self.store;
+        let (store, limits) = (&self.store, Limits::default());
         let mut times = Vec::new();
         for repeat in 0..self.repeats {
-            let due = after(START, 10);
+            let due = store.schedule_next_due().await?.context("the schedule has no next occurrence")?;
             for _ in 0..DUE {
                 add_job(store, START, new_job().at(due)).await?;
             }
@@ -81,12 +88,17 @@ impl History {
             store.schedule_next_due().await?;
             let released = store.job_release_due(due, &Scope::All, Link::Up).await?.released;
             store.job_expire_due(due, &Scope::All, Overdue::All).await?;
+            let batch = Config::default().schedule_batch;
+            let request = Materialize { now: due, limits: &limits, budget_left: 1000, batch, seen: &[], claim: None };
+            let made = store.schedule_materialize_due(request).await?.created;
             let claimed = store.job_claim(Claim::new(due, &Scope::All, 500)).await?.posts;
             store.job_take_polls(due, &Scope::All, after(START, -60), 500).await?;
+            let answers = claimed.iter().map(|post| answers(&post.job)).collect::<Result<Vec<_>>>()?;
+            let applied = store.job_apply(due, RetryPolicy::default(), answers.into_iter().flatten().collect()).await?;
             times.push(begun.elapsed());
-            ensure!(released.len() == DUE && claimed.len() == DUE, "not all were sent in pass {repeat}");
-            let ids: Vec<_> = claimed.into_iter().map(|post| post.job).collect();
-            store.job_give_up(due, &ids, "measured").await?;
+            ensure!(released.len() == DUE && made.len() == 1, "not all was due in pass {repeat}");
+            let ended = applied.jobs.iter().filter(|applied| applied.job.status == JobStatus::Completed).count();
+            ensure!(ended == DUE + 1, "{ended} of {} jobs ended in pass {repeat}", DUE + 1);
         }
         median(times)
     }

@@ -9,7 +9,7 @@ use crate::database::{Database, copied, run};
 use crate::figure::{Figure, Judge, Sample};
 use crate::fixture::{START, at, schedules};
 use crate::setting::Setting;
-use crate::stopwatch::{rate, timed};
+use crate::stopwatch::rate;
 
 pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
     let count = setting.size(100_000);
@@ -21,14 +21,14 @@ pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
 
 fn sample(due: &Database, count: usize) -> Result<Sample> {
     let ours = due.copy()?;
-    let rate_of_ours = ours.with_store(|store| async move { materialize(&store, count).await })?;
-    let limit = insert_one_by_one(&ours, due.copy()?, count)?;
-    Ok(Sample { ours: rate_of_ours, limit })
+    let took = ours.until_closed(|store| async move { materialize(&store, count).await })?;
+    let limit = insert_one_by_one(&ours, &due.copy()?, count)?;
+    Ok(Sample { ours: rate(count, took), limit })
 }
 
-async fn materialize(store: &SqliteStore, count: usize) -> Result<f64> {
+async fn materialize(store: &SqliteStore, count: usize) -> Result<()> {
     let limits = Limits::default();
-    let (mut made, begun) = (0, crate::stopwatch::now());
+    let mut made = 0;
     loop {
         let request = Materialize {
             now: at(3600),
@@ -44,17 +44,15 @@ async fn materialize(store: &SqliteStore, count: usize) -> Result<f64> {
             break;
         }
     }
-    let took = begun.elapsed();
     ensure!(made == count, "{made} jobs were made, not {count}");
-    Ok(rate(count, took))
+    Ok(())
 }
 
 /// Inserts what was made into a database with the same schedules.
-fn insert_one_by_one(made: &Database, into: Database, count: usize) -> Result<f64> {
+fn insert_one_by_one(made: &Database, into: &Database, count: usize) -> Result<f64> {
     let (insert, new) = copied(&made.connect()?, "jobs")?;
     ensure!(new.len() == count, "there are {} jobs, not {count}", new.len());
-    let mut connection = into.connect()?;
-    let (done, took) = timed(|| -> Result<()> {
+    let took = into.until_closed_raw(|connection| {
         let transaction = connection.transaction()?;
         let mut insert = transaction.prepare(&insert)?;
         for row in &new {
@@ -62,7 +60,6 @@ fn insert_one_by_one(made: &Database, into: Database, count: usize) -> Result<f6
         }
         drop(insert);
         Ok(transaction.commit()?)
-    });
-    done?;
+    })?;
     Ok(rate(count, took))
 }

@@ -8,6 +8,7 @@ use norfab_client::{Clock, SqliteStore, Store, SystemClock, Timestamp};
 use norfab_store::StoreOptions;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use crate::database;
 use crate::dealer::new_job;
 
 /// Jobs of one commit.
@@ -42,9 +43,7 @@ impl RawJobs {
     /// Makes the database as the client does, and opens it without the client.
     pub(crate) async fn open(path: &Path) -> Result<Self> {
         SqliteStore::open(path, &StoreOptions::default()).await.context("no database")?.close().await;
-        let connection = Connection::open(path)?;
-        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")?;
-        Ok(Self { connection })
+        Ok(Self { connection: database::connect(path)? })
     }
 
     /// So many jobs from NEW to COMPLETED: the five writes of each, 1,000 jobs a commit.

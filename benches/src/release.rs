@@ -1,5 +1,7 @@
 //! Delayed jobs whose time has come become NEW; the limit is the UPDATE alone.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use norfab_model::{Link, Scope, Store};
 use norfab_store::SqliteStore;
@@ -8,7 +10,7 @@ use crate::database::Database;
 use crate::figure::{Figure, Judge, Sample};
 use crate::fixture::{at, scheduled_jobs};
 use crate::setting::Setting;
-use crate::stopwatch::{now, rate, timed};
+use crate::stopwatch::rate;
 
 pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
     let count = setting.size(100_000);
@@ -19,31 +21,29 @@ pub(crate) fn measure(setting: &Setting) -> Result<Vec<Figure>> {
 }
 
 fn sample(due: &Database, count: usize) -> Result<Sample> {
-    let ours = due.copy()?.with_store(|store| async move { release(&store, count).await })?;
-    Ok(Sample { ours, limit: update(&due.copy()?, count)? })
+    let ours = due.copy()?.until_closed(|store| async move { release(&store, count).await })?;
+    Ok(Sample { ours: rate(count, ours), limit: rate(count, update(&due.copy()?, count)?) })
 }
 
-async fn release(store: &SqliteStore, count: usize) -> Result<f64> {
-    let (mut released, begun) = (0, now());
+async fn release(store: &SqliteStore, count: usize) -> Result<()> {
+    let mut released = 0;
     while released < count {
         let outcome = store.job_release_due(at(3600), &Scope::All, Link::Up).await?;
         ensure!(!outcome.released.is_empty(), "only {released} jobs were released");
         released += outcome.released.len();
     }
-    Ok(rate(count, begun.elapsed()))
+    Ok(())
 }
 
 /// All of them in one statement.
-fn update(due: &Database, count: usize) -> Result<f64> {
-    let connection = due.connect()?;
-    let (changed, took) = timed(|| {
-        connection.execute(
+fn update(due: &Database, count: usize) -> Result<Duration> {
+    due.until_closed_raw(|connection| {
+        let changed = connection.execute(
             "UPDATE jobs SET status = 'NEW', deadline = ?1 + timeout, released_at = ?1
              WHERE status = 'SCHEDULED' AND scheduled_for <= ?1",
             [at(3600).as_seconds_f64()],
-        )
-    });
-    let changed = changed?;
-    ensure!(changed == count, "{changed} jobs were changed, not {count}");
-    Ok(rate(count, took))
+        )?;
+        ensure!(changed == count, "{changed} jobs were changed, not {count}");
+        Ok(())
+    })
 }

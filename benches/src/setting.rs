@@ -12,7 +12,7 @@ pub(crate) struct Setting {
 impl Setting {
     pub(crate) fn new(runs: usize, scale: f64) -> Result<Self> {
         ensure!(runs > 0, "--runs must be at least 1");
-        ensure!(scale > 0.0 && scale <= 1.0, "--scale must be above 0 and at most 1, not {scale}");
+        ensure!(scale > 0.0 && scale <= 10.0, "--scale must be above 0 and at most 10, not {scale}");
         Ok(Self { runs, scale })
     }
 

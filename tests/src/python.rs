@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// When there is none and nobody said that the peer is to be left out: a test must not pass by not running.
 pub fn interpreter() -> Option<PathBuf> {
     if std::env::var_os("NORFAB_NO_PEER").is_some_and(|value| !value.is_empty() && value != "0") {
-        println!("Skipped: it needs the real NorFab, and NORFAB_NO_PEER is set");
+        eprintln!("Skipped: it needs the real NorFab, and NORFAB_NO_PEER is set");
         return None;
     }
     let given = std::env::var_os("NORFAB_PEER_PYTHON").map(PathBuf::from);
