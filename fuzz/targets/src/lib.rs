@@ -5,6 +5,7 @@
 mod frames;
 mod inventory;
 mod keys;
+mod payloads;
 mod rows;
 mod times;
 mod triggers;
@@ -12,6 +13,7 @@ mod triggers;
 pub use frames::frames;
 pub use inventory::inventory;
 pub use keys::keys;
+pub use payloads::payloads;
 pub use rows::rows;
 pub use times::times;
 pub use triggers::triggers;
@@ -20,10 +22,11 @@ pub use triggers::triggers;
 pub type Target = fn(&[u8]);
 
 /// Every way in, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("frames", frames),
     ("inventory", inventory),
     ("keys", keys),
+    ("payloads", payloads),
     ("rows", rows),
     ("times", times),
     ("triggers", triggers),

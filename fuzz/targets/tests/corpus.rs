@@ -49,6 +49,11 @@ fn keys() {
 }
 
 #[test]
+fn payloads() {
+    check("payloads");
+}
+
+#[test]
 fn rows() {
     check("rows");
 }
