@@ -328,7 +328,7 @@ async fn blobs_are_damaged_or_bombs() {
     }
     #[cfg(target_os = "linux")]
     {
-        let most = crate::hostile::memory(&owner, "VmHWM");
+        let most = crate::giants::memory(owner.pid().expect("it runs"), "VmHWM");
         assert!(most < 400 << 20, "{most} bytes for bombs of 64 MiB at the most");
     }
     assert_eq!(ground.fabric.executions().len(), 1);

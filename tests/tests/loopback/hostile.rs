@@ -1,19 +1,24 @@
-//! A broker that means harm, or is badly broken: floods, giants, and what was never asked for. The client goes on serving,
-//! keeps its memory, believes nothing of what concerns others, and does not fill its log.
+//! A broker that means harm, or is badly broken: what was never asked for, and floods of what cannot be used. The client
+//! goes on serving, believes nothing of what concerns others, and does not fill its log. [`giants`](crate::giants) has what
+//! is large.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use norfab_client::{Clock, JobId, JobStatus, NewJob, Outcome, Role, SystemClock, WorkerResult, Workers};
+use norfab_client::{
+    Client, Clock, JobDetail, JobEvent, JobHandle, JobId, JobStatus, NewJob, Outcome, Role, SqliteStore, SystemClock,
+    Workers,
+};
 use norfab_nfp::Frames;
-use norfab_tests::{OwnerProcess, eventually};
 use omq_tokio::{CurveKeypair, Message, Options, Socket, SocketType};
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
-use crate::common::{Ground, job};
+use crate::common::Ground;
 
-/// Messages of one flood.
-const FLOOD: usize = 1_500;
+/// How often each kind of message comes in a flood.
+const FLOOD: usize = 1_100;
 /// Messages that may wait for a client.
 const QUEUE: u32 = 1 << 20;
 
@@ -22,7 +27,9 @@ pub(crate) struct Hostile {
     socket: Socket,
     pub(crate) endpoint: String,
     client: String,
-    workers: Value,
+    pub(crate) workers: Value,
+    /// The command and the UUID of each request for a job so far.
+    asked: Vec<(String, String)>,
 }
 
 impl Hostile {
@@ -45,7 +52,7 @@ impl Hostile {
     async fn with(options: Options) -> Self {
         let socket = Socket::new(SocketType::Router, options.send_hwm(QUEUE));
         let endpoint = socket.bind("tcp://127.0.0.1:0").await.expect("a free port").to_string();
-        Self { socket, endpoint, client: String::new(), workers: json!([]) }
+        Self { socket, endpoint, client: String::new(), workers: json!([]), asked: Vec::new() }
     }
 
     /// Serves questions until a request for a job comes; gives its command and UUID.
@@ -57,7 +64,9 @@ impl Hostile {
             let text = |at: usize| String::from_utf8_lossy(&frames[at]).into_owned();
             self.client = text(0);
             if text(3) != "0x11" {
-                return (text(3), text(6));
+                let request = (text(3), text(6));
+                self.asked.push(request.clone());
+                return request;
             }
             let answer = if text(7).contains("show_workers") { self.workers.clone() } else { json!("0.25.0") };
             self.say("0x11", "mmi.service.broker", &text(6), "200", &answer).await;
@@ -86,13 +95,43 @@ impl Hostile {
 
     pub(crate) async fn frames(&mut self, frames: &[&str]) {
         let frames: Frames = frames.iter().map(|frame| frame.as_bytes().to_vec()).collect();
-        self.socket.send_to(self.client.as_str(), Message::multipart(frames)).await.expect("it is connected");
+        self.message(Message::multipart(frames)).await;
+    }
+
+    pub(crate) async fn message(&mut self, message: Message) {
+        self.socket.send_to(self.client.as_str(), message).await.expect("it is connected");
     }
 
     pub(crate) async fn accept(&mut self, id: &str) {
         let workers = json!({"workers": ["w1"], "uuid": id, "target": "w1", "status": "DISPATCHED", "service": "demo"});
         self.reply(id, "202", &workers).await;
         self.reply(id, "201", &json!({"worker": "w1", "uuid": id, "status": "ACCEPTED", "service": "demo"})).await;
+    }
+
+    /// Says of a job, in the name of a worker, all that can be said of one.
+    async fn claim(&mut self, id: &str, worker: &str) {
+        let question = json!({"id": "q1", "question": "a lie?", "default": true, "timeout": 60, "metadata": {}});
+        for (status, claim) in [
+            (
+                "202",
+                json!({"workers": [worker], "uuid": id, "target": worker, "status": "DISPATCHED", "service": "demo"}),
+            ),
+            ("201", json!({"worker": worker, "uuid": id, "status": "ACCEPTED", "service": "demo"})),
+            ("300", json!({"worker": worker, "uuid": id, "status": "STARTED", "service": "demo"})),
+            ("102", json!({"worker": worker, "uuid": id, "input_request": question})),
+            ("404", json!({"worker": worker, "uuid": id, "status": "JOB NOT FOUND"})),
+            ("400", json!({"workers": null, "uuid": id, "target": worker, "errors": ["a lie"]})),
+            ("200", result(worker, "a lie")),
+        ] {
+            self.reply(id, status, &claim).await;
+        }
+        for kind in ["progress", "result_ready", "input_request", "input_response", "another"] {
+            let mut claim = event(id, 1);
+            claim["worker"] = json!(worker);
+            claim["event_type"] = json!(kind);
+            claim["extras"] = json!({"input_request": question, "input_response": {"input_id": "q1"}});
+            self.say("0x08", "demo", id, "200", &claim).await;
+        }
     }
 }
 
@@ -105,56 +144,112 @@ pub(crate) fn result(worker: &str, text: &str) -> Value {
     json!({ worker: {"result": text, "failed": false, "errors": [], "messages": [], "status": "completed"} })
 }
 
-/// What the system says of a process's memory, in bytes.
-#[cfg(target_os = "linux")]
-pub(crate) fn memory(owner: &OwnerProcess, what: &str) -> u64 {
-    let path = format!("/proc/{}/status", owner.pid().expect("it runs"));
-    let status = std::fs::read_to_string(path).expect("readable");
-    let line = status.lines().find(|line| line.starts_with(what)).expect("there");
-    line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<u64>().ok()).expect("a number") * 1024
+/// A job to the worker by whose name most is said.
+pub(crate) fn to_w1() -> NewJob {
+    NewJob::new("demo", "echo").workers(Workers::One("w1".to_owned()))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn floods_and_giants() {
+/// Adds a job, and has it sent and accepted.
+pub(crate) async fn running(broker: &mut Hostile, client: &Client) -> JobHandle<SqliteStore, SystemClock> {
+    let handle = client.submit_job(to_w1()).await.expect("added");
+    assert_eq!(broker.post().await, handle.id().as_str());
+    broker.accept(handle.id().as_str()).await;
+    handle
+}
+
+/// The end of a job that `w1` has told the truth about. All that came before was read by then: messages come in their order.
+pub(crate) async fn ends_with_the_truth(broker: &mut Hostile, handle: &mut JobHandle<SqliteStore, SystemClock>) {
+    broker.reply(handle.id().as_str(), "200", &result("w1", "the truth")).await;
+    let outcome = handle.outcome().await.expect("ends");
+    let Outcome::Completed { results } = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(results.keys().collect::<Vec<_>>(), ["w1"]);
+    assert!(results.values().all(|result| result.as_str().contains("the truth")), "{results:?}");
+}
+
+/// Of jobs that it was not given, that are withdrawn or have ended, it may say what it likes; and of one that it was given,
+/// in the name of a worker that is none of the job's.
+#[tokio::test]
+async fn what_is_said_of_others_changes_nothing() {
     let ground = Ground::start().await;
     let mut broker = Hostile::start().await;
     ground.lead_to(&broker.endpoint);
     let client = ground.client(Role::Beside).await;
-    let to_w1 = || NewJob::new("demo", "echo").workers(Workers::One("w1".to_owned()));
-    let waiting = client.schedule_job(job("echo").at(SystemClock.now().plus_seconds(3600))).await.expect("added");
-    let waiting = waiting.id().clone();
-    let mut sent = client.submit_job(to_w1()).await.expect("added");
+    let later = || to_w1().at(SystemClock.now().plus_seconds(3600));
+    let waiting = client.schedule_job(later()).await.expect("added").id().clone();
+    let withdrawn = client.schedule_job(later()).await.expect("added").id().clone();
+    client.cancel_scheduled_job(&withdrawn).await.expect("withdrawn");
     let owner = ground.program().spawn_owner();
-    assert_eq!(broker.post().await, sent.id().as_str());
-    broker.accept(sent.id().as_str()).await;
-
-    flood(&mut broker, sent.id().as_str(), 100).await;
-    // All of that was read when this is stored: messages come in their order.
-    broker.reply(sent.id().as_str(), "200", &result("w1", "the only one")).await;
-    let outcome = sent.outcome().await.expect("ends");
-    let Outcome::Completed { results } = &outcome else { panic!("{outcome:?}") };
-    assert_eq!(results.keys().collect::<Vec<_>>(), ["w1"]);
-
-    let mut again = client.submit_job(to_w1()).await.expect("added");
-    assert_eq!(broker.post().await, again.id().as_str());
-    broker.accept(again.id().as_str()).await;
-    #[cfg(target_os = "linux")]
-    let before = memory(&owner, "VmRSS");
-    flood(&mut broker, again.id().as_str(), FLOOD).await;
-    broker.reply(again.id().as_str(), "200", &result("w1", "the only one")).await;
-    again.outcome().await.expect("ends");
-    #[cfg(target_os = "linux")]
-    {
-        let after = memory(&owner, "VmRSS");
-        assert!(after < before + (64 << 20), "{before} bytes before, {after} after");
+    let mut ended = running(&mut broker, &client).await;
+    broker.say("0x08", "demo", ended.id().as_str(), "200", &event(ended.id().as_str(), 1)).await;
+    ends_with_the_truth(&mut broker, &mut ended).await;
+    let mut given = running(&mut broker, &client).await;
+    let others =
+        [(&waiting, JobStatus::Scheduled), (&withdrawn, JobStatus::Cancelled), (ended.id(), JobStatus::Completed)];
+    let mut before = Vec::new();
+    for (id, status) in others {
+        let known = known_of(&ground, &client, id).await;
+        assert_eq!(known.detail.job.status, status);
+        before.push(known);
     }
+    let asked_before = broker.asked.len();
 
-    giant(&mut broker, &client, to_w1()).await;
-    // What was said of others changed nothing.
-    let spared = client.find_job(&waiting).await.expect("there");
-    assert_eq!((spared.status, spared.workers_completed.len()), (JobStatus::Scheduled, 0));
-    let unchanged = client.get_job(sent.id()).await.expect("there");
-    assert!(unchanged.results.values().all(|result| result.as_str().contains("the only one")));
+    for _ in 0..10 {
+        for (id, _) in others {
+            broker.claim(id.as_str(), "w1").await;
+        }
+        broker.claim(given.id().as_str(), "w2").await;
+    }
+    ends_with_the_truth(&mut broker, &mut given).await;
+    // What was asked meanwhile has come when this has.
+    let mut last = running(&mut broker, &client).await;
+    ends_with_the_truth(&mut broker, &mut last).await;
+
+    for ((id, _), before) in others.iter().zip(before) {
+        assert_eq!(known_of(&ground, &client, id).await, before);
+        let asked = broker.asked[asked_before..].iter().filter(|(_, asked)| asked == id.as_str());
+        assert_eq!(asked.count(), 0, "{:?}", broker.asked);
+    }
+    let given = known_of(&ground, &client, given.id()).await;
+    assert_eq!(given.detail.job.workers_dispatched, ["w1"]);
+    assert_eq!(given.detail.job.workers_completed.iter().collect::<Vec<_>>(), ["w1"]);
+    assert!(given.events.iter().all(|event| !event.data.as_str().contains("w2")), "{:?}", given.events);
+    client.shutdown().await;
+    owner.stop().await;
+    ground.fabric.shutdown().await;
+}
+
+/// All that a database has of a job.
+#[derive(Debug, PartialEq)]
+struct Known {
+    detail: JobDetail,
+    events: Vec<JobEvent>,
+    /// Each column as it stands in the table.
+    row: String,
+}
+
+async fn known_of(ground: &Ground, client: &Client, id: &JobId) -> Known {
+    let detail = client.get_job(id).await.expect("there");
+    let events = client.job_events(id, 0, 1000).await.expect("readable");
+    let mut connection = SqliteConnectOptions::new().filename(ground.database()).connect().await.expect("opens");
+    let columns = "SELECT group_concat('quote(' || name || ')', ' || char(10) || ') FROM pragma_table_info('jobs')";
+    let columns: String = sqlx::query_scalar(columns).fetch_one(&mut connection).await.expect("reads");
+    let row = AssertSqlSafe(format!("SELECT {columns} FROM jobs WHERE uuid = '{id}'"));
+    let row = sqlx::query_scalar(row).fetch_one(&mut connection).await.expect("reads");
+    connection.close().await.expect("closes");
+    Known { detail, events, row }
+}
+
+/// Messages that cannot be used are told a few times, however many come.
+#[tokio::test]
+async fn a_flood_does_not_fill_the_log() {
+    let ground = Ground::start().await;
+    let mut broker = Hostile::start().await;
+    ground.lead_to(&broker.endpoint);
+    let client = ground.client(Role::Beside).await;
+    let owner = ground.program().spawn_owner();
+    let mut given = running(&mut broker, &client).await;
+    flood(&mut broker, given.id().as_str(), FLOOD).await;
+    ends_with_the_truth(&mut broker, &mut given).await;
     client.shutdown().await;
     tells_each_kind_once(&owner.stop().await);
     ground.fabric.shutdown().await;
@@ -180,33 +275,6 @@ async fn flood(broker: &mut Hostile, job: &str, times: usize) {
             broker.say("0x08", "demo", job, "200", &event(job, number)).await;
         }
     }
-}
-
-/// A result that is far too large to be kept, and hundreds of thousands of workers.
-async fn giant(broker: &mut Hostile, client: &norfab_client::Client, new: NewJob) {
-    let mut large = client.submit_job(new).await.expect("added");
-    assert_eq!(broker.post().await, large.id().as_str());
-    broker.accept(large.id().as_str()).await;
-    broker.reply(large.id().as_str(), "200", &result("w1", &"x".repeat(80 << 20))).await;
-    let outcome = large.outcome().await.expect("ends");
-    let Outcome::Completed { results } = &outcome else { panic!("{outcome:?}") };
-    let failed = |result| WorkerResult::read(result).expect("a result").failed;
-    assert!(results.values().all(failed), "it is told as that worker's failure");
-
-    let names: Vec<String> = (0..200_000).map(|number| format!("demo-worker-{number}")).collect();
-    broker.workers = names.iter().map(|name| json!({"name": name, "service": "demo", "status": "alive"})).collect();
-    let any = client.submit_job(NewJob::new("demo", "echo").workers(Workers::Any)).await.expect("added");
-    assert_eq!(broker.post().await, any.id().as_str());
-    let all = client.submit_job(NewJob::new("demo", "echo").timeout(2)).await.expect("added");
-    assert_eq!(broker.post().await, all.id().as_str());
-    broker
-        .reply(all.id().as_str(), "202", &json!({"workers": names, "uuid": all.id().as_str(), "service": "demo"}))
-        .await;
-    let named = async || {
-        let job = client.find_job(all.id()).await.expect("there");
-        (!job.workers_dispatched.is_empty()).then_some(job.workers_dispatched.len())
-    };
-    assert_eq!(eventually("the workers of the job", named).await, 10_000);
 }
 
 /// Of many thousands of messages that could not be used, each kind is told a few times.

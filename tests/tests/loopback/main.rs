@@ -6,6 +6,8 @@
 mod common;
 mod crash;
 mod files;
+#[cfg(target_os = "linux")]
+mod giants;
 mod hostile;
 mod script;
 mod secrets;
