@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use norfab_client::{Clock, SystemClock};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -26,8 +26,16 @@ pub struct Program {
     folder: PathBuf,
     client: String,
     log: Option<String>,
+    form: Form,
     #[cfg(unix)]
     user: Option<u32>,
+}
+
+/// For whom it prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
 }
 
 /// A command that has ended.
@@ -47,6 +55,7 @@ pub struct OwnerProcess {
     child: Child,
     log: watch::Receiver<Vec<String>>,
     reader: JoinHandle<()>,
+    printer: JoinHandle<String>,
 }
 
 /// A `norfab run` that was asked to stop and has ended.
@@ -58,6 +67,8 @@ pub struct Stopped {
     pub status: ExitStatus,
     /// All that it logged.
     pub log: Vec<String>,
+    /// What it printed.
+    pub stdout: String,
 }
 
 impl Program {
@@ -69,6 +80,7 @@ impl Program {
             folder: folder.to_owned(),
             client: client.into(),
             log: None,
+            form: Form::Text,
             #[cfg(unix)]
             user: None,
         }
@@ -82,6 +94,11 @@ impl Program {
     /// The same, with a log of these directives.
     pub fn log(self, directives: &str) -> Self {
         Self { log: Some(directives.to_owned()), ..self }
+    }
+
+    /// The same, printing JSON.
+    pub fn json(self) -> Self {
+        Self { form: Form::Json, ..self }
     }
 
     /// The same, run as the user with this number, which only root may do.
@@ -107,10 +124,11 @@ impl Program {
     ///
     /// When it does not start.
     pub fn spawn_owner(&self) -> OwnerProcess {
-        let mut child = self.command(&["run"]).stdout(Stdio::null()).spawn().expect("the program did not start");
+        let mut child = self.command(&["run"]).spawn().expect("the program did not start");
         let stderr = child.stderr.take().expect("stderr is piped");
+        let stdout = child.stdout.take().expect("stdout is piped");
         let (lines, log) = watch::channel(Vec::new());
-        OwnerProcess { child, log, reader: tokio::spawn(read(stderr, lines)) }
+        OwnerProcess { child, log, reader: tokio::spawn(read(stderr, lines)), printer: tokio::spawn(read_all(stdout)) }
     }
 
     /// Starts `norfab run`, and waits until it has reached the broker.
@@ -131,6 +149,9 @@ impl Program {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         if let Some(directives) = &self.log {
             command.env("NORFAB_LOG", directives);
+        }
+        if self.form == Form::Json {
+            command.arg("--json");
         }
         #[cfg(unix)]
         if let Some(user) = self.user {
@@ -227,7 +248,10 @@ impl OwnerProcess {
         assert!(kill.success(), "it cannot be signalled");
         let status = self.ended(STOP_LIMIT).await;
         let took = SystemClock.now().since(begin);
-        Stopped { took, status, log: self.rest_of_log().await }
+        let log = self.rest_of_log().await;
+        let printed = tokio::time::timeout(PATIENCE, &mut self.printer).await;
+        let stdout = printed.expect("its output ends").expect("its output can be read");
+        Stopped { took, status, log, stdout }
     }
 
     /// Waits until it ends by itself, and gives how it did and its log.
@@ -269,4 +293,12 @@ async fn read(stderr: ChildStderr, log: watch::Sender<Vec<String>>) {
     while let Ok(Some(line)) = lines.next_line().await {
         log.send_modify(|log| log.push(line));
     }
+}
+
+/// Reads what is printed to its end.
+async fn read_all(mut stdout: ChildStdout) -> String {
+    let mut printed = Vec::new();
+    // What came before an error is all that there is.
+    let _ = stdout.read_to_end(&mut printed).await;
+    String::from_utf8_lossy(&printed).into_owned()
 }

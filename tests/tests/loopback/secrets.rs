@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use norfab_client::{Clock, JobStatus, NewJob, Outcome, Role, SystemClock, Workers};
-use norfab_tests::{Ended, Program, eventually};
+use norfab_client::{Clock, Interval, JobStatus, NewJob, NewSchedule, Outcome, Role, SystemClock, Workers};
+use norfab_tests::{Ended, Program, Stopped, eventually};
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
@@ -34,11 +34,19 @@ fn silent<'a>(what: &str, lines: impl IntoIterator<Item = &'a str>, secrets: &[S
     }
 }
 
-/// A command whose words go to a log; what it was asked for goes to its output.
+/// A command that is to show arguments or results on its output: what it says besides has no secret in it.
 #[track_caller]
 fn said_nothing(ended: &Ended, code: i32) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
     silent("a command", ended.stderr.lines(), &[]);
+}
+
+/// A command that shows neither.
+#[track_caller]
+fn showed_nothing(ended: &Ended, code: i32) {
+    said_nothing(ended, code);
+    assert!(!ended.stdout.is_empty(), "{ended:?}");
+    silent("what a command shows", ended.stdout.lines(), &[]);
 }
 
 fn texts(log: &[String]) -> impl Iterator<Item = &str> {
@@ -49,7 +57,7 @@ fn texts(log: &[String]) -> impl Iterator<Item = &str> {
 async fn a_full_run_tells_no_secret() {
     let ground = Ground::start().await;
     let program = ground.program().log("trace");
-    let owner = program.start_owner().await;
+    let owner = program.clone().json().start_owner().await;
     let kwargs = |name: &str| json!({ "password": secret(name) }).to_string();
     let run = async |line: &[&str]| program.run(line).await;
 
@@ -64,11 +72,12 @@ async fn a_full_run_tells_no_secret() {
     let asked = ["job", "run", "demo", "ask", "--json", "--workers", "demo-worker-1", "--kwargs", &question];
     let answer = secret("answer");
     let asked: Vec<&str> = asked.into_iter().chain(["--answer", &answer]).collect();
-    assert_eq!(run(&asked).await.code, Some(0));
-    let create = ["schedule", "create", "nightly", "demo", "echo", "--every", "1s", "--kwargs", &kwargs("template")];
-    said_nothing(&run(&create).await, 0);
+    said_nothing(&run(&asked).await, 0);
+    for (name, task, given) in [("nightly", "echo", kwargs("template")), ("broken", "fail", failing)] {
+        let create = ["schedule", "create", name, "demo", task, "--every", "1s", "--kwargs", &given];
+        said_nothing(&run(&create).await, 0);
+    }
     said_nothing(&run(&["schedule", "run-now", "nightly", "--wait", "--force"]).await, 0);
-    said_nothing(&run(&["job", "list", "--json"]).await, 0);
 
     // What is refused is not repeated.
     for wrong in [format!("{{\"password\": {MARK}}}"), format!("\"{MARK}\""), format!("[\"{MARK}\"]"), MARK.to_owned()]
@@ -78,9 +87,61 @@ async fn a_full_run_tells_no_secret() {
         silent("what is refused", [refused.stdout.as_str(), refused.stderr.as_str()], &[]);
     }
     damaged(&ground).await;
-    let ran = async || (ground.fabric.executions().len() >= 8).then_some(());
-    eventually("runs of the schedule", ran).await;
-    silent("the log of the owner", texts(&owner.stop().await), &[]);
+    counts_and_lists(&program).await;
+    let Stopped { status, log, stdout, .. } = owner.stop_by("TERM").await;
+    assert!(status.success() && stdout.contains("total_jobs"), "{status}: {stdout}");
+    silent("the log of the owner", texts(&log), &[]);
+    silent("the report of the owner", stdout.lines(), &[]);
+    health(&ground).await;
+}
+
+/// Whatever shows how all is, but not what a job was called with or came to: for people and for programs. `job show`, and
+/// `schedule show` for people, are to show just that.
+async fn counts_and_lists(program: &Program) {
+    let schedule = async |name: &str| {
+        let mut shown = program.run(&["schedule", "show", name, "--json"]).await;
+        let mut value = shown.json();
+        // Those are to be shown, and nothing else of them.
+        let template = value.as_object_mut().expect("an object").remove("kwargs").expect("its arguments");
+        assert!(template.to_string().contains(MARK), "{template}");
+        shown.stdout = value.to_string();
+        showed_nothing(&shown, 0);
+        value
+    };
+    let ran = async || {
+        let broken = schedule("broken").await;
+        (broken["failed_runs"].as_u64() > Some(0) && broken["last_outcome"].is_object()).then_some(())
+    };
+    eventually("a schedule with a run that failed", ran).await;
+    assert!(schedule("nightly").await["last_outcome"].is_object());
+    let disabled = async || {
+        let list = program.clone().json().run(&["schedule", "list"]).await.json();
+        list["unreadable"][0]["last_error"].is_string().then_some(list["unreadable"].clone())
+    };
+    let damaged = eventually("a schedule that was switched off", disabled).await;
+    assert!(damaged.to_string().contains("Nowhere/None"), "{damaged}");
+    for line in [["db", "info"], ["job", "list"], ["schedule", "list"], ["schedule", "preview"]] {
+        let name = if line[1] == "preview" { &["nightly"][..] } else { &[] };
+        for form in [program.clone(), program.clone().json()] {
+            showed_nothing(&form.run(&[&line, name].concat()).await, 0);
+        }
+    }
+    for form in [program.clone(), program.clone().json()] {
+        showed_nothing(&form.run(&["workers"]).await, 0);
+    }
+}
+
+/// What a program is told of a client that it has within itself.
+async fn health(ground: &Ground) {
+    let client = ground.client(Role::Owner).await;
+    let called = job("echo").kwargs(json!({ "password": secret("argument") }));
+    let outcome = client.run_job(called).await.expect("runs");
+    assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    let stats = client.stats().await.expect("counted");
+    assert!(stats.jobs.total_jobs > 8, "{stats:?}");
+    let health = client.health().expect("it dispatches");
+    silent("counts", [format!("{stats:?}").as_str(), format!("{health:?}").as_str()], &[]);
+    client.shutdown().await;
 }
 
 /// Payloads with secrets that are broken: why they cannot be read is told, and nothing of them.
@@ -102,6 +163,13 @@ async fn damaged(ground: &Ground) {
         let shown = ground.program().log("trace").run(&["job", "show", id.as_str(), "--events", "--json"]).await;
         silent("a job that cannot be read", [shown.stdout.as_str(), shown.stderr.as_str()], &[]);
     }
+    // A schedule whose zone is gone is switched off, and says why.
+    let new = NewSchedule::new("demo", "echo", Interval::new(1).expect("valid")).name("damaged");
+    client.create_job_schedule(new.kwargs(json!({ "password": secret("damaged") }))).await.expect("created");
+    let mut connection = SqliteConnectOptions::new().filename(ground.database()).connect().await.expect("opens");
+    let update = "UPDATE job_schedules SET timezone = 'Nowhere/None' WHERE name = 'damaged'";
+    sqlx::query(update).execute(&mut connection).await.expect("written");
+    connection.close().await.expect("closes");
     client.shutdown().await;
 }
 
