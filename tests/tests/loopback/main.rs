@@ -3,6 +3,7 @@
 
 #![cfg(unix)]
 
+mod another_program;
 mod common;
 mod crash;
 mod files;

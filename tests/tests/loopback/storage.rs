@@ -4,59 +4,13 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use norfab_client::{Clock, JobStatus, Outcome, Role, SystemClock};
 use norfab_tests::{Ended, OwnerProcess, Program, eventually};
-use serde_json::json;
 
-use crate::common::{Ground, job, let_go};
+use crate::common::{Ground, job};
 
-const TROUBLE: &str = "Cannot use the job database";
-
-/// Longer than a command waits.
-#[tokio::test]
-async fn another_program_has_it_for_a_while() {
-    another_program_has_it(Duration::from_secs(7)).await;
-}
-
-/// As long as somebody may hold a database who looks at it with another tool.
-#[tokio::test]
-#[ignore = "half a minute, in which nothing else happens than in the one before"]
-async fn another_program_has_it_for_half_a_minute() {
-    another_program_has_it(Duration::from_secs(30)).await;
-}
-
-async fn another_program_has_it(time: Duration) {
-    let ground = Ground::start().await;
-    let mut owner = ground.program().start_owner().await;
-    let client = ground.client(Role::Beside).await;
-    let mut running = client.submit_job(job("sleep").kwargs(json!({"seconds": 3}))).await.expect("added");
-    ground.until_sent(running.id()).await;
-    let mut due = client.schedule_job(job("echo").at(SystemClock.now().plus_seconds(2))).await.expect("added");
-    let lock = ground.locked().await;
-    let begin = SystemClock.now();
-    assert_eq!(due.job().await.expect("there").status, JobStatus::Scheduled);
-
-    let error = owner.logged(TROUBLE).await;
-    assert!(error.contains(" ERROR ") && error.contains("locked"), "{error}");
-    reading_goes_on(&ground.program(), 2).await;
-    let refused = ground.program().run(&["job", "schedule", "demo", "echo", "--in", "1s", "--json"]).await;
-    is_refused(&refused, "locked");
-    // It is this time that matters here.
-    tokio::time::sleep(time.saturating_sub(SystemClock.now().since(begin))).await;
-    assert!(!ground.was_sent(due.id()), "it was sent, and is {:?}", due.job().await);
-    let_go(lock).await;
-
-    for handle in [&mut running, &mut due] {
-        let outcome = handle.outcome().await.expect("ends");
-        assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
-    }
-    assert_eq!(ground.fabric.executions().len(), 2);
-    assert_eq!(ground.jobs().await.len(), 2, "what was refused is not there");
-    client.shutdown().await;
-    it_works_again(owner).await;
-}
+pub(crate) const TROUBLE: &str = "Cannot use the job database";
 
 /// A file that lets itself not be written any more while the owner has it open, as a file system does that is remounted
 /// after an error.
@@ -162,21 +116,21 @@ fn is_locked(file: &Path) -> bool {
     locks.lines().any(|lock| lock.contains("POSIX") && lock.contains(&inode))
 }
 
-async fn reading_goes_on(program: &Program, jobs: usize) {
+pub(crate) async fn reading_goes_on(program: &Program, jobs: usize) {
     let list = program.run(&["job", "list", "--json"]).await;
     assert_eq!(list.code, Some(0), "{list:?}");
     assert_eq!(list.json()["jobs"].as_array().map(Vec::len), Some(jobs), "{list:?}");
 }
 
 #[track_caller]
-fn is_refused(ended: &Ended, part: &str) {
+pub(crate) fn is_refused(ended: &Ended, part: &str) {
     let error = &ended.json()["error"];
     assert_eq!((ended.code, error["kind"].as_str()), (Some(1), Some("error")), "{ended:?}");
     assert!(error["message"].as_str().is_some_and(|message| message.contains(part)), "{ended:?}");
 }
 
 /// It has told each step that failed once, and the end of the trouble.
-async fn it_works_again(mut owner: OwnerProcess) {
+pub(crate) async fn it_works_again(mut owner: OwnerProcess) {
     owner.logged("It works again").await;
     let log = owner.stop().await;
     let mut errors: Vec<_> = log.iter().filter_map(|line| line.split_once(" ERROR ")).map(|(_, error)| error).collect();
