@@ -22,8 +22,6 @@ struct State {
     truth: Timestamp,
     /// What the clock shows beyond the truth, in microseconds.
     ahead: i64,
-    /// The latest that it ever showed.
-    latest: Timestamp,
     /// When the sleeper wants to be woken, in true time.
     wake: Option<Timestamp>,
     looks: u64,
@@ -41,7 +39,6 @@ impl SimClock {
         Self(Arc::new(Mutex::new(State {
             truth: START,
             ahead: 0,
-            latest: START,
             wake: None,
             looks: 0,
             stuck: false,
@@ -63,25 +60,18 @@ impl SimClock {
         state.shown()
     }
 
-    /// The latest time that it ever showed.
-    pub(crate) fn latest(&self) -> Timestamp {
-        self.state().latest
-    }
-
     pub(crate) fn pass_to(&self, truth: Timestamp) {
         let mut state = self.state();
         if truth > state.truth {
             state.truth = truth;
             state.allowance = state.looks + TURNS;
         }
-        state.latest = state.latest.max(state.shown());
     }
 
     /// Sets the clock by so many microseconds.
     pub(crate) fn step(&self, micros: i64) {
         let mut state = self.state();
         state.ahead = state.ahead.saturating_add(micros);
-        state.latest = state.latest.max(state.shown());
     }
 
     /// When the loop wants to be woken, in true time.

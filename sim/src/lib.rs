@@ -2,7 +2,8 @@
 //! the real ones do, a clock that is set to anything, and everything that can go wrong, all of it from one seed.
 //!
 //! The rooms: `script`, what happens; `fabric`, broker, network and workers; `clock`, the true time and the shown one;
-//! `gate`, `port` and `store`, where the client is hurt; `ops`, the calls of people; `ledger` and `watch`, the rules; `world`,
+//! `gate`, `port` and `store`, where the client is hurt; `ops`, the calls of people; `ledger`, `witness`
+//! and `watch`, the rules; `world`,
 //! which plays a script; `shrink`, which makes it shorter.
 
 mod clock;
@@ -20,6 +21,7 @@ mod shrink;
 mod store;
 mod violation;
 mod watch;
+mod witness;
 mod world;
 
 use norfab_store::MemoryStore;

@@ -16,6 +16,7 @@ use norfab_model::{
 use crate::gate::{Doing, Fate, Gate, Place, storage};
 use crate::ledger::{Call, Ledger};
 use crate::script::Op;
+use crate::witness::Witness;
 
 /// Carries out what somebody else does in the middle of things.
 pub(crate) type Interloper = Arc<dyn Fn(Op) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
@@ -24,18 +25,20 @@ pub(crate) type Interloper = Arc<dyn Fn(Op) -> Pin<Box<dyn Future<Output = ()> +
 pub(crate) struct SimStore<S> {
     inner: Arc<S>,
     ledger: Ledger,
+    witness: Witness,
     /// None: nothing goes wrong with it.
     trouble: Option<(Gate, Interloper)>,
 }
 
 impl<S> SimStore<S> {
     /// One with which all goes well.
-    pub(crate) fn sound(inner: Arc<S>, ledger: Ledger) -> Self {
-        Self { inner, ledger, trouble: None }
+    pub(crate) fn sound(inner: Arc<S>, ledger: Ledger, witness: Witness) -> Self {
+        Self { inner, ledger, witness, trouble: None }
     }
 
-    pub(crate) fn troubled(inner: Arc<S>, ledger: Ledger, gate: Gate, interloper: Interloper) -> Self {
-        Self { inner, ledger, trouble: Some((gate, interloper)) }
+    /// The same one for a client that may be hurt at it.
+    pub(crate) fn troubled(self, gate: Gate, interloper: Interloper) -> Self {
+        Self { trouble: Some((gate, interloper)), ..self }
     }
 
     async fn call<T, E: From<StoreError>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
@@ -100,7 +103,6 @@ impl<S: Store + ScheduleStore> Store for SimStore<S> {
         job_list(filter: &JobFilter) -> Result<JobPage, StoreError>;
         job_cancel(now: Timestamp, id: &JobId) -> Result<Job, StoreError>;
         job_reschedule(now: Timestamp, id: &JobId, scheduled_for: Timestamp) -> Result<Job, StoreError>;
-        job_release_due(now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError>;
         job_expire_due(now: Timestamp, scope: &Scope, overdue: Overdue) -> Result<Vec<Job>, StoreError>;
         job_claim(claim: Claim<'_>) -> Result<Claimed, StoreError>;
         job_send_again(now: Timestamp, jobs: Vec<SendAgain>, live: Option<&LiveWorkers>) -> Result<SentAgain, StoreError>;
@@ -117,6 +119,10 @@ impl<S: Store + ScheduleStore> Store for SimStore<S> {
         event_list(job: &JobId, after: i64, limit: u32) -> Result<Vec<JobEvent>, StoreError>;
         stats() -> Result<JobStats, StoreError>;
         change_mark() -> Result<i64, StoreError>;
+    }
+
+    async fn job_release_due(&self, now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError> {
+        self.call(self.witness.release(self.inner.job_release_due(now, scope, link))).await
     }
 
     async fn close(&self) {
@@ -158,6 +164,6 @@ impl<S: Store + ScheduleStore> ScheduleStore for SimStore<S> {
         let _inside = self.trouble.as_ref().map(|(gate, _)| gate.enter());
         let is_due = self.inner.schedule_next_due().await?.is_some_and(|due| due <= request.now);
         let doing = if is_due { Doing::Making } else { Doing::Else };
-        self.call_for(doing, self.ledger.materialize(&*self.inner, request)).await
+        self.call_for(doing, self.witness.make(self.ledger.materialize(&*self.inner, request))).await
     }
 }

@@ -9,6 +9,7 @@ use crate::fabric::{Entry, Fabric, State, short};
 use crate::ledger::Schedules;
 use crate::script::WORKERS;
 use crate::violation::Journal;
+use crate::witness::Witness;
 
 /// How much later than its deadline a job may end once all is well: an answer is waited for, the broker is asked whether
 /// it is there, a new connection is made, and jobs are asked for before they expire.
@@ -21,6 +22,7 @@ const TIME_ENOUGH: u32 = 110;
 pub(crate) struct Watch {
     journal: Journal,
     fabric: Fabric,
+    witness: Witness,
     gone: u64,
     seen: BTreeMap<JobId, Job>,
     /// What had ended before all was well.
@@ -28,12 +30,12 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(journal: Journal, fabric: Fabric, gone: u64) -> Self {
-        Self { journal, fabric, gone, seen: BTreeMap::new(), ended: BTreeSet::new() }
+    pub(crate) fn new(journal: Journal, fabric: Fabric, witness: Witness, gone: u64) -> Self {
+        Self { journal, fabric, witness, gone, seen: BTreeMap::new(), ended: BTreeSet::new() }
     }
 
     /// Looks at all jobs.
-    pub(crate) fn look(&mut self, jobs: Vec<Job>, schedules: &Schedules, latest: Timestamp) {
+    pub(crate) fn look(&mut self, jobs: Vec<Job>, schedules: &Schedules) {
         let fabric = self.fabric.clone();
         let mut fabric = fabric.state();
         if jobs.len() < self.seen.len() {
@@ -45,12 +47,15 @@ impl Watch {
             self.check_executions(job, &fabric);
             check_posts(&self.journal, job, &fabric);
         }
-        self.check_sent(&now, &mut fabric, latest);
+        self.check_sent(&now, &mut fabric);
         check_rows(&self.journal, now.values(), schedules);
         self.seen = now;
     }
 
     fn check_history(&self, job: &Job) {
+        if self.witness.is_early(job) {
+            self.journal.broken("released by nobody at its time", || format!("{job:?}"));
+        }
         let Some(before) = self.seen.get(&job.uuid) else { return };
         if before.status.is_terminal() && before != job {
             self.journal.broken("an ended job changed", || format!("{before:?}\n{job:?}"));
@@ -79,14 +84,13 @@ impl Watch {
     }
 
     /// What left since the last look.
-    fn check_sent(&self, jobs: &BTreeMap<JobId, Job>, fabric: &mut State, latest: Timestamp) {
+    fn check_sent(&self, jobs: &BTreeMap<JobId, Job>, fabric: &mut State) {
         for sent in std::mem::take(&mut fabric.sent) {
             let Some(job) = jobs.get(&sent.job) else {
                 self.journal.broken("sent without a row", || short(&sent.job));
                 continue;
             };
-            // A clock that went back since the release makes it look early.
-            if job.scheduled_for.is_some_and(|at| at > latest) {
+            if job.status == JobStatus::Scheduled {
                 self.journal.broken("sent early", || format!("{} {job:?}", sent.shown));
             }
             if job.start_deadline.is_some_and(|deadline| deadline < sent.shown) {

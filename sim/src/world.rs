@@ -22,6 +22,7 @@ use crate::shelf::Shelf;
 use crate::store::{Interloper, SimStore};
 use crate::violation::{Journal, Violation};
 use crate::watch::Watch;
+use crate::witness::Witness;
 
 /// How long everything works at the end, in seconds.
 const AFTERMATH: u32 = 300;
@@ -106,6 +107,7 @@ struct World<H: Shelf> {
     fabric: Fabric,
     gate: Gate,
     ledger: Ledger,
+    witness: Witness,
     roster: Arc<Mutex<Roster>>,
     foreign: Arc<H::Store>,
     process: Option<Process<H::Store>>,
@@ -129,13 +131,29 @@ impl<H: Shelf> World<H> {
             watch_interval: Duration::from_millis(numbers.watch),
             ..Config::default()
         };
-        let watch = Watch::new(journal.clone(), fabric.clone(), numbers.gone);
+        let witness = Witness::new(journal.clone(), clock.clone());
+        let watch = Watch::new(journal.clone(), fabric.clone(), witness.clone(), numbers.gone);
         let ledger = Ledger::new(journal.clone());
         let foreign = shelf.open().await;
         let gate = Gate::default();
         let pace = (START, 0, 0);
         let (roster, process, next_look) = (Arc::default(), None, START);
-        Self { shelf, config, clock, journal, fabric, gate, ledger, roster, foreign, process, watch, next_look, pace }
+        Self {
+            shelf,
+            config,
+            clock,
+            journal,
+            fabric,
+            gate,
+            ledger,
+            witness,
+            roster,
+            foreign,
+            process,
+            watch,
+            next_look,
+            pace,
+        }
     }
 
     async fn play(&mut self, script: &Script) -> Result<(), ScheduleError> {
@@ -155,7 +173,7 @@ impl<H: Shelf> World<H> {
             Step::Pass(millis) => return self.pass(Duration::from_millis(*millis)).await,
             Step::Own(op) => self.own(op).await?,
             Step::Foreign(op) => {
-                let store = SimStore::sound(Arc::clone(&self.foreign), self.ledger.clone());
+                let store = self.sound(&self.foreign);
                 self.call(&store, op).await?;
             }
             Step::Clock(millis) => self.clock.step(millis.saturating_mul(1000)),
@@ -197,8 +215,7 @@ impl<H: Shelf> World<H> {
         self.gate.new_process();
         let store = self.shelf.open().await;
         self.fabric.state().open();
-        let troubled =
-            SimStore::troubled(Arc::clone(&store), self.ledger.clone(), self.gate.clone(), self.interloper());
+        let troubled = self.sound(&store).troubled(self.gate.clone(), self.interloper());
         let ports = Ports {
             store: Arc::new(troubled),
             broker: SimBroker::new(self.fabric.clone(), self.gate.clone()),
@@ -209,14 +226,18 @@ impl<H: Shelf> World<H> {
         self.process = Some(Process { run, control, notices, store });
     }
 
+    fn sound(&self, store: &Arc<H::Store>) -> SimStore<H::Store> {
+        SimStore::sound(Arc::clone(store), self.ledger.clone(), self.witness.clone())
+    }
+
     fn interloper(&self) -> Interloper {
-        let (foreign, ledger, roster) = (Arc::clone(&self.foreign), self.ledger.clone(), Arc::clone(&self.roster));
-        let (clock, journal) = (self.clock.clone(), self.journal.clone());
+        let store = Arc::new(self.sound(&self.foreign));
+        let (roster, clock, journal) = (Arc::clone(&self.roster), self.clock.clone(), self.journal.clone());
         Arc::new(move |op| {
-            let store = SimStore::sound(Arc::clone(&foreign), ledger.clone());
+            let store = Arc::clone(&store);
             let (roster, clock, journal) = (Arc::clone(&roster), clock.clone(), journal.clone());
             Box::pin(async move {
-                let done = carry_out(&store, &roster, clock.shown(), &op).await;
+                let done = carry_out(&*store, &roster, clock.shown(), &op).await;
                 journal.note(clock.truth(), || format!("meanwhile {op:?}: {done:?}"));
             })
         })
@@ -243,7 +264,7 @@ impl<H: Shelf> World<H> {
 
     async fn own(&mut self, op: &Op) -> Result<(), StoreError> {
         let store = self.process.as_ref().map_or(&self.foreign, |process| &process.store);
-        let store = SimStore::sound(Arc::clone(store), self.ledger.clone());
+        let store = self.sound(store);
         self.call(&store, op).await?;
         if let Some(process) = &self.process {
             process.control.wake();
@@ -337,7 +358,7 @@ impl<H: Shelf> World<H> {
         self.next_look = self.clock.truth().saturating_add(LOOK);
         let schedules = self.schedules().await?;
         let jobs = self.jobs().await?;
-        self.watch.look(jobs, &schedules, self.clock.latest());
+        self.watch.look(jobs, &schedules);
         Ok(())
     }
 
