@@ -84,6 +84,8 @@ struct Socket {
     inbox: VecDeque<Inbound>,
     /// Questions that are open: each is answered once.
     questions: BTreeSet<JobId>,
+    /// The connection of the process before: what that one sent arrives until there is another.
+    last_words: Option<u64>,
 }
 
 /// A POST that left the client.
@@ -224,8 +226,8 @@ impl State {
         match event {
             Event::Connect { epoch } => self.connect(epoch),
             Event::AtBroker { epoch, request } => {
-                let here = self.broker_up && !self.cut && !self.socket.stolen && self.is_connected(epoch);
-                if here && !self.lost() {
+                let open = self.is_connected(epoch) && !self.socket.stolen || self.socket.last_words == Some(epoch);
+                if self.broker_up && !self.cut && open && !self.lost() {
                     self.at_broker(request);
                 }
             }
@@ -262,13 +264,15 @@ impl State {
     /// A new process opens its socket.
     pub(crate) fn open(&mut self) {
         let epoch = self.socket.epoch + 1;
-        self.socket = Socket { open: true, epoch, ..Socket::default() };
+        self.socket = Socket { open: true, epoch, last_words: self.socket.last_words, ..Socket::default() };
         self.connect_soon();
     }
 
-    /// The process is gone, and its socket with it.
+    /// The process is gone, and its socket with it. What it had sent is on its way.
     pub(crate) fn close(&mut self) {
-        self.socket = Socket { epoch: self.socket.epoch + 1, ..Socket::default() };
+        let epoch = self.socket.epoch;
+        let last_words = (self.socket.connected && !self.socket.stolen).then_some(epoch);
+        self.socket = Socket { epoch: epoch + 1, last_words, ..Socket::default() };
     }
 
     fn connect_soon(&mut self) {
@@ -281,6 +285,7 @@ impl State {
     fn connect(&mut self, epoch: u64) {
         if self.broker_up && !self.cut && self.socket.open && !self.socket.connected && self.socket.epoch == epoch {
             (self.socket.connected, self.socket.broker_since) = (true, self.broker_since);
+            self.socket.last_words = None;
             self.socket.inbox.push_back(Inbound::Connection(Connection::Connected));
         }
     }

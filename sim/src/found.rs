@@ -175,7 +175,7 @@ fn seeds_that_found_something() {
     const STEPS: usize = 80;
 
     for seed in [545, 8335, 56_958, 59_270, 60_747, 78_394] {
-        let script = Kind::Memory.script(seed, STEPS);
+        let script = Script::of_seed(seed, STEPS);
         let noise = Noise { stalls: false, echoes: false, ..script.noise };
         // Nor were blows aimed.
         let places: Vec<usize> = script.places().into_iter().filter(|place| *place < STEPS).collect();

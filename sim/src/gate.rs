@@ -1,5 +1,14 @@
 //! The points at which the client may be hurt: each call of its store and of its broker. What is armed goes off at the
 //! n-th call.
+//!
+//! The client may die at any await, and these points are all of them that differ. What outlives it is what the database,
+//! the broker and its own socket have taken, and these are changed by nothing but the calls that pass here, one by one: all
+//! that counts of an await is how many of them are done by then. A death before a call and one behind it, of each call,
+//! are all those numbers: to die within a call is to die with its work not done, or with its work done and not told. It is
+//! the same where calls run side by side, as a store carries them out in the order in which they began, and who is dead
+//! does nothing more, in none of them. While the client only waits (for time, a message, a command) a step of the script
+//! kills it. Not covered is a store that is killed within its own work, with a commit half written: that is for the tests
+//! which kill real processes.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -10,9 +19,9 @@ use crate::script::Op;
 /// Where in a call something happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
+    /// It is under way, and nothing of it is done.
     Before,
-    /// At the first point at which the call itself waits, if it does.
-    Inside,
+    /// It is done, and its caller is not told.
     After,
 }
 

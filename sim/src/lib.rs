@@ -36,16 +36,8 @@ pub use world::{Keep, Outcome};
 pub enum Kind {
     /// The one in memory: every run of a script is the same.
     Memory,
-    /// The one in SQLite, on a file of its own; the client dies at its calls, not within them.
+    /// The one in SQLite, on a file of its own.
     Sqlite,
-}
-
-impl Kind {
-    /// The script of a seed for this store.
-    #[must_use]
-    pub fn script(self, seed: u64, steps: usize) -> Script {
-        Script::of_seed(seed, steps, self == Self::Memory)
-    }
 }
 
 /// Plays a script from the start.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use norfab_sim::{Keep, Kind, play, shrink};
+use norfab_sim::{Keep, Kind, Script, play, shrink};
 
 const HELP: &str = "--seeds A..B [--steps N] [--store memory|sqlite] [--most-failures N] [--lines]";
 
@@ -67,7 +67,7 @@ fn seeds(text: &str) -> Result<std::ops::Range<u64>> {
 fn work(task: &Task) -> usize {
     let mut failures = 0;
     for seed in task.seeds.clone() {
-        let script = task.kind.script(seed, task.steps);
+        let script = Script::of_seed(seed, task.steps);
         let outcome = play(task.kind, &script, task.keep);
         if task.keep == Keep::Lines {
             println!("{script}{}", outcome.lines.join("\n"));

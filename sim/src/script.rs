@@ -192,7 +192,7 @@ pub(crate) enum Change {
 impl Script {
     /// The script of a seed, with so many steps.
     #[must_use]
-    pub fn of_seed(seed: u64, steps: usize, crashes_inside: bool) -> Self {
+    pub fn of_seed(seed: u64, steps: usize) -> Self {
         let mut rng = Rng::new(seed);
         let numbers = Numbers {
             holdtime: rng.pick(&[1500, 6000, 15_000]),
@@ -211,9 +211,9 @@ impl Script {
                 Noise { loss, double, slow: true, race: true, ..Noise::NONE }
             }
         };
-        let mut dice = Dice { rng, crashes_inside, open: Vec::new() };
+        let mut dice = Dice { rng, open: Vec::new() };
         let steps = (0..steps).map(|place| (place, dice.step())).collect();
-        Self { seed, noise: noise.with_strain(seed), numbers, steps: raid::woven_into(steps, seed, crashes_inside) }
+        Self { seed, noise: noise.with_strain(seed), numbers, steps: raid::woven_into(steps, seed) }
     }
 
     /// The same script with only the steps at these places, in a network as rough as this.
@@ -231,7 +231,6 @@ impl Script {
 /// Chance with a memory of what it has broken, so that it is mended again.
 struct Dice {
     rng: Rng,
-    crashes_inside: bool,
     open: Vec<Step>,
 }
 
@@ -284,11 +283,7 @@ impl Dice {
 
     fn charge(&mut self) -> Step {
         let after = self.rng.between(0, 40) as u32;
-        let place = match self.rng.between(0, 5) {
-            0 | 1 => Place::Before,
-            2 if self.crashes_inside => Place::Inside,
-            _ => Place::After,
-        };
+        let place = if self.rng.between(0, 5) < 2 { Place::Before } else { Place::After };
         let charge = match self.rng.between(0, 3) {
             0 => {
                 self.open.push(Step::Start);
@@ -296,7 +291,6 @@ impl Dice {
             }
             which @ (1 | 2) => {
                 let what = self.rng.pick(&["the database is locked", "the disk is full", "the disk has an error"]);
-                let place = if place == Place::Inside { Place::Before } else { place };
                 let times = self.rng.between(1, 4) as u32;
                 if which == 1 { Charge::Fail { place, times, what } } else { Charge::FailAtMaking { place, what } }
             }

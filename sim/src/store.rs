@@ -1,7 +1,7 @@
 //! A store that fails when it is told to, at whose calls the client may die, and into which others break.
 
-use std::future::{Future, pending};
-use std::pin::{Pin, pin};
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -52,30 +52,43 @@ impl<S> SimStore<S> {
     ) -> Result<T, E> {
         let Some((gate, interloper)) = &self.trouble else { return work.await };
         let _inside = gate.enter();
+        turn().await;
+        if gate.is_crashed() {
+            return pending().await;
+        }
         let (ops, fate) = gate.store_call(doing);
         for op in ops {
             interloper(op).await;
         }
-        match fate {
+        let done = match fate {
             Fate::Pass => work.await,
             Fate::Fail(Place::After, what) => work.await.and(Err(storage(what).into())),
             Fate::Fail(_, what) => Err(storage(what).into()),
             Fate::Crash(place) => {
-                match place {
-                    Place::Before => {}
-                    Place::Inside => {
-                        let mut work = pin!(work);
-                        std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context).map(|_| ())))
-                            .await
-                            .is_ready();
-                    }
-                    Place::After => drop(work.await),
+                if place == Place::After {
+                    drop(work.await);
                 }
                 gate.crash();
                 pending().await
             }
-        }
+        };
+        turn().await;
+        done
     }
+}
+
+/// Waits until the caller was looked at once more, as for a thread that does the work: what runs beside has begun, or is done,
+/// when this goes on.
+async fn turn() {
+    let mut waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 macro_rules! pass_on {
@@ -165,5 +178,46 @@ impl<S: Store + ScheduleStore> ScheduleStore for SimStore<S> {
         let is_due = self.inner.schedule_next_due().await?.is_some_and(|due| due <= request.now);
         let doing = if is_due { Doing::Making } else { Doing::Else };
         self.call_for(doing, self.witness.make(self.ledger.materialize(&*self.inner, request))).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use norfab_model::NewJob;
+    use norfab_store::MemoryStore;
+
+    use super::*;
+    use crate::clock::{START, SimClock};
+    use crate::gate::Charge;
+    use crate::violation::Journal;
+    use crate::witness::Witness;
+
+    /// Of two calls that run side by side so many are done when the client dies at one of them, and none later.
+    #[track_caller]
+    fn check(call: u32, place: Place, done: u64) {
+        let (inner, gate, journal) = (Arc::new(MemoryStore::new()), Gate::default(), Journal::default());
+        let (ledger, witness) = (Ledger::new(journal.clone()), Witness::new(journal, SimClock::new()));
+        let nobody: Interloper = Arc::new(|_| Box::pin(async {}));
+        let store = SimStore::sound(Arc::clone(&inner), ledger, witness).troubled(gate.clone(), nobody);
+        gate.arm(call, Charge::Crash(place));
+
+        let job = || Limits::default().check_job(START, NewJob::new("dummy", "quick")).expect("it is a job");
+        let (one, two) = (job(), job());
+        let mut both = pin!(async { tokio::join!(biased; store.job_add(START, &one), store.job_add(START, &two)) });
+        let mut context = Context::from_waker(Waker::noop());
+        assert!((0..10).all(|_| both.as_mut().poll(&mut context).is_pending()) && gate.is_crashed());
+        let Poll::Ready(stats) = pin!(inner.stats()).poll(&mut context) else { panic!("it waits for nothing") };
+        assert_eq!(stats.expect("it works").total_jobs, done);
+    }
+
+    #[test]
+    fn who_is_dead_does_nothing_more() {
+        check(0, Place::Before, 0);
+        check(0, Place::After, 1);
+        check(1, Place::Before, 1);
+        check(1, Place::After, 2);
     }
 }

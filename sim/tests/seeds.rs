@@ -1,11 +1,11 @@
 //! Many seeds break no rule, on both stores, and a script plays the same again.
 
-use norfab_sim::{Keep, Kind, play};
+use norfab_sim::{Keep, Kind, Script, play};
 
 #[track_caller]
 fn check(kind: Kind, seeds: std::ops::Range<u64>, steps: usize) {
     for seed in seeds {
-        let outcome = play(kind, &kind.script(seed, steps), Keep::Hash);
+        let outcome = play(kind, &Script::of_seed(seed, steps), Keep::Hash);
         if let Some(violation) = outcome.violation {
             panic!("cargo xtask sim --seeds {seed} --steps {steps} shows how it comes to this: {violation}");
         }
@@ -35,7 +35,7 @@ fn sqlite_10_to_20() {
 #[test]
 fn a_script_plays_the_same_again() {
     for seed in 0..10 {
-        let script = Kind::Memory.script(seed, 60);
+        let script = Script::of_seed(seed, 60);
         let (one, two) = (play(Kind::Memory, &script, Keep::Lines), play(Kind::Memory, &script, Keep::Lines));
         assert_eq!(one.lines, two.lines, "seed {seed}");
         assert!(one.hash == two.hash && one.lines.len() > 50, "seed {seed}");

@@ -32,6 +32,7 @@ impl State {
             }
             self.broker_up = false;
             self.registered.clear();
+            self.socket.last_words = None;
             if !self.cut {
                 self.disconnect();
             }

@@ -13,8 +13,8 @@ const AMBUSHES_PER_MILLE: u64 = 60;
 const CRASHES_PER_MILLE: u64 = 40;
 
 /// The steps of a seed with those of its raids between them.
-pub(super) fn woven_into(steps: Vec<(usize, Step)>, seed: u64, crashes_inside: bool) -> Vec<(usize, Step)> {
-    let mut dice = Dice { rng: Rng::new(seed ^ 0x4a1d), crashes_inside, open: Vec::new() };
+pub(super) fn woven_into(steps: Vec<(usize, Step)>, seed: u64) -> Vec<(usize, Step)> {
+    let mut dice = Dice { rng: Rng::new(seed ^ 0x4a1d), open: Vec::new() };
     let mut raids = Vec::new();
     if dice.rng.per_mille(AMBUSHES_PER_MILLE) {
         raids.extend(dice.ambush(steps.len()));
@@ -52,8 +52,7 @@ impl Dice {
     fn crash_at_making(&mut self, steps: usize) -> Vec<(usize, Step)> {
         let at = self.place(steps);
         let rule = Rule { interval: self.rng.pick(&[5, 10, 20]), start: None, paused: false, ..self.rule() };
-        let inside = if self.crashes_inside { Place::Inside } else { Place::After };
-        let place = self.rng.pick(&[Place::Before, inside, inside, Place::After]);
+        let place = self.rng.pick(&[Place::Before, Place::After, Place::After, Place::After]);
         let again = (at + self.rng.between(1, 12) as usize).min(steps);
         vec![(at, Step::Own(Op::Create(rule))), (at, Step::Arm(0, Charge::CrashAtMaking(place))), (again, Step::Start)]
     }
@@ -76,7 +75,7 @@ mod tests {
 
     /// How many of a thousand seeds have a step like this.
     fn count(is_like: impl Fn(&Step) -> bool) -> usize {
-        let has_one = |seed: &u64| Script::of_seed(*seed, STEPS, true).steps.iter().any(|(_, step)| is_like(step));
+        let has_one = |seed: &u64| Script::of_seed(*seed, STEPS).steps.iter().any(|(_, step)| is_like(step));
         (0..1000).filter(has_one).count()
     }
 
@@ -91,7 +90,7 @@ mod tests {
     fn the_other_steps_of_a_seed_stay_as_they_are() {
         let own: Vec<_> = (0..STEPS).map(|place| (place, Step::Pass(place as u64))).collect();
         for seed in 0..200 {
-            let all = woven_into(own.clone(), seed, true);
+            let all = woven_into(own.clone(), seed);
             let (before, raids): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|(place, _)| *place < STEPS);
             assert_eq!(shown(&before), shown(&own), "seed {seed}");
             let mut places: Vec<usize> = raids.iter().map(|(place, _)| *place).collect();
