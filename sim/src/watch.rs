@@ -16,6 +16,12 @@ use crate::witness::Witness;
 const AFTER_DEADLINE: u32 = 40;
 /// A job that has so much time left when all is well must not end for want of it.
 const TIME_ENOUGH: u32 = 110;
+/// For how long a job is tried again that no worker takes, and the answers to that; one with a start deadline until then.
+const ATTEMPTS: u32 = 62;
+/// The longest pause before another attempt.
+const LONGEST_RETRY: u32 = 10;
+/// By how much a deadline may lie beyond its full length: its clock may have been read a moment later than by who looks.
+const BEARABLE: u32 = 60;
 
 /// What was seen of the jobs so far.
 #[derive(Debug)]
@@ -27,15 +33,17 @@ pub(crate) struct Watch {
     seen: BTreeMap<JobId, Job>,
     /// What had ended before all was well.
     ended: BTreeSet<JobId>,
+    /// What was released before all was well, and had not ended.
+    open: BTreeSet<JobId>,
 }
 
 impl Watch {
     pub(crate) fn new(journal: Journal, fabric: Fabric, witness: Witness, gone: u64) -> Self {
-        Self { journal, fabric, witness, gone, seen: BTreeMap::new(), ended: BTreeSet::new() }
+        Self { journal, fabric, witness, gone, seen: BTreeMap::new(), ended: BTreeSet::new(), open: BTreeSet::new() }
     }
 
-    /// Looks at all jobs.
-    pub(crate) fn look(&mut self, jobs: Vec<Job>, schedules: &Schedules) {
+    /// Looks at all jobs. `aligned`: what the clock shows when the client must have brought their instants back.
+    pub(crate) fn look(&mut self, jobs: Vec<Job>, schedules: &Schedules, aligned: Option<Timestamp>) {
         let fabric = self.fabric.clone();
         let mut fabric = fabric.state();
         if jobs.len() < self.seen.len() {
@@ -46,6 +54,9 @@ impl Watch {
             self.check_history(job);
             self.check_executions(job, &fabric);
             check_posts(&self.journal, job, &fabric);
+            if let Some(now) = aligned {
+                check_instants(&self.journal, job, now);
+            }
         }
         self.check_sent(&now, &mut fabric);
         check_rows(&self.journal, now.values(), schedules);
@@ -101,8 +112,10 @@ impl Watch {
 
     /// From here on all is well.
     pub(crate) fn healed(&mut self) {
-        let ended = self.seen.values().filter(|job| job.status.is_terminal());
-        self.ended = ended.map(|job| job.uuid.clone()).collect();
+        let released = self.seen.values().filter(|job| job.status != JobStatus::Scheduled);
+        let (ended, open): (Vec<&Job>, Vec<&Job>) = released.partition(|job| job.status.is_terminal());
+        self.ended = ended.into_iter().map(|job| job.uuid.clone()).collect();
+        self.open = open.into_iter().map(|job| job.uuid.clone()).collect();
     }
 
     /// Looks at the end, when everything has been well since `healed` and the clock shows `now`.
@@ -111,7 +124,7 @@ impl Watch {
         let mut failed: BTreeMap<_, u64> = BTreeMap::new();
         for detail in details {
             let job = &detail.job;
-            self.check_end(job, now);
+            self.check_end(job, healed, now);
             self.check_verdicts(detail, &fabric);
             self.check_complete(detail, &fabric);
             self.check_lost(job, &fabric, healed);
@@ -129,14 +142,20 @@ impl Watch {
         }
     }
 
-    fn check_end(&self, job: &Job, now: Timestamp) {
+    fn check_end(&self, job: &Job, healed: Timestamp, now: Timestamp) {
         let late = match job.status {
             JobStatus::Scheduled => job.scheduled_for.is_some_and(|at| at.plus_seconds(5) < now),
             status if status.is_terminal() => false,
-            _ => job.deadline.is_none_or(|deadline| {
-                let waits = job.next_attempt_at.unwrap_or(deadline);
-                deadline.max(waits).plus_seconds(AFTER_DEADLINE) < now
-            }),
+            _ => {
+                let by_itself = job.deadline.is_none_or(|deadline| {
+                    let waits = job.next_attempt_at.unwrap_or(deadline);
+                    deadline.max(waits).plus_seconds(AFTER_DEADLINE) < now
+                });
+                // Whatever deadline stands in its row.
+                let tried = job.start_deadline.unwrap_or(healed).max(healed.plus_seconds(ATTEMPTS));
+                let was_open = self.open.contains(&job.uuid);
+                by_itself || was_open && tried.plus_seconds(job.timeout + AFTER_DEADLINE) < now
+            }
         };
         if late {
             self.journal.broken("a job does not end", || format!("{now} {job:?}"));
@@ -199,6 +218,24 @@ impl Watch {
         if !ghost && !fabric.workers.iter().any(|on| busy(&on)) {
             self.journal.broken("a job is lost", || format!("healed {healed}: {job:?}"));
         }
+    }
+}
+
+/// Nothing that is kept for a job lies further off than its full length, once a client had the time to see to that since it
+/// was started and the clock was set.
+pub(crate) fn check_instants(journal: &Journal, job: &Job, now: Timestamp) {
+    if job.status != JobStatus::New && !job.status.is_in_flight() {
+        return;
+    }
+    let latest_attempt = now.plus_seconds(LONGEST_RETRY);
+    let next = job.next_attempt_at.map_or(now, |at| at.min(latest_attempt).max(now));
+    let latest_end = next.plus_seconds(job.timeout + BEARABLE);
+    let is_beyond = |instant: Option<Timestamp>, latest| instant.is_some_and(|instant| instant > latest);
+    if is_beyond(job.deadline, latest_end)
+        || is_beyond(job.next_attempt_at, latest_attempt)
+        || is_beyond(job.last_poll, now)
+    {
+        journal.broken("an instant lies too far ahead", || format!("{now} {job:?}"));
     }
 }
 

@@ -28,6 +28,8 @@ use crate::witness::Witness;
 const AFTERMATH: u32 = 300;
 /// How often the jobs are looked at while time passes.
 const LOOK: Duration = Duration::from_secs(10);
+/// So long after its start, and after the clock was set, a client with a database that works has noticed.
+const NOTICED: Duration = Duration::from_secs(5);
 
 /// Tells whether a task was woken, and passes it on.
 struct Alarm {
@@ -113,6 +115,8 @@ struct World<H: Shelf> {
     process: Option<Process<H::Store>>,
     watch: Watch,
     next_look: Timestamp,
+    /// When the client was started last or the clock was set, in true time.
+    disturbed: Timestamp,
     /// Turns and messages at the last whole second.
     pace: (Timestamp, u64, u64),
 }
@@ -137,7 +141,7 @@ impl<H: Shelf> World<H> {
         let foreign = shelf.open().await;
         let gate = Gate::default();
         let pace = (START, 0, 0);
-        let (roster, process, next_look) = (Arc::default(), None, START);
+        let (roster, process, next_look, disturbed) = (Arc::default(), None, START, START);
         Self {
             shelf,
             config,
@@ -152,6 +156,7 @@ impl<H: Shelf> World<H> {
             process,
             watch,
             next_look,
+            disturbed,
             pace,
         }
     }
@@ -176,7 +181,10 @@ impl<H: Shelf> World<H> {
                 let store = self.sound(&self.foreign);
                 self.call(&store, op).await?;
             }
-            Step::Clock(millis) => self.clock.step(millis.saturating_mul(1000)),
+            Step::Clock(millis) => {
+                self.disturbed = self.clock.truth();
+                self.clock.step(millis.saturating_mul(1000));
+            }
             Step::Crash => self.crash().await,
             Step::Stop => self.stop().await,
             Step::Start => self.start().await,
@@ -212,6 +220,7 @@ impl<H: Shelf> World<H> {
         if self.process.is_some() {
             return;
         }
+        self.disturbed = self.clock.truth();
         self.gate.new_process();
         let store = self.shelf.open().await;
         self.fabric.state().open();
@@ -358,8 +367,15 @@ impl<H: Shelf> World<H> {
         self.next_look = self.clock.truth().saturating_add(LOOK);
         let schedules = self.schedules().await?;
         let jobs = self.jobs().await?;
-        self.watch.look(jobs, &schedules);
+        self.watch.look(jobs, &schedules, self.is_aligned().then(|| self.clock.shown()));
         Ok(())
+    }
+
+    /// Whether the client must have noticed by now how the clock was set.
+    fn is_aligned(&self) -> bool {
+        let noticed = self.disturbed.saturating_add(NOTICED) < self.clock.truth();
+        let works = |process: &Process<H::Store>| process.control.health().borrow().storage_error.is_none();
+        noticed && self.process.as_ref().is_some_and(works)
     }
 
     async fn schedules(&self) -> Result<Schedules, ScheduleError> {
