@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use norfab_model::{
-    Coalesce, Job, JobId, Listed, Materialize, Materialized, Schedule, ScheduleError, ScheduleFilter, ScheduleId,
-    ScheduleKey, ScheduleState, ScheduleStore, Store, Timestamp,
+    Coalesce, Job, JobId, Listed, Materialize, Materialized, Overlap, RunNow, Schedule, ScheduleError, ScheduleFilter,
+    ScheduleId, ScheduleKey, ScheduleState, ScheduleStore, Store, StoreError, Timestamp,
 };
 
 use crate::violation::Journal;
@@ -118,19 +118,47 @@ impl Ledger {
         request: Materialize<'_>,
     ) -> Result<Materialized, ScheduleError> {
         let _turn = self.turn.lock().await;
-        let mut unfinished = store.job_unfinished().await?;
+        let unfinished = store.job_unfinished().await?;
         let call = Call::Materialize(request.now, request.seen.to_vec());
         let before = peek(store).await?;
         let made = self.watch_in_turn(store, call, store.schedule_materialize_due(request)).await?;
-        // Another call of the same instant may have ended some first: those count that nobody can have taken for ended.
-        let still: BTreeSet<JobId> = store.job_unfinished().await?.into_iter().map(|job| job.uuid).collect();
-        unfinished.retain(|job| still.contains(&job.uuid));
+        let unfinished = still_unfinished(store, unfinished).await?;
         for (id, schedule) in &before {
             let of = |job: &&Job| job.schedule_id.as_ref() == Some(id);
             let created: Vec<&Job> = made.created.iter().filter(of).collect();
             self.check_created(schedule, request.now, &created, unfinished.iter().filter(of).count());
         }
         Ok(made)
+    }
+
+    /// Runs a schedule by hand: unless that is forced, there must be room beside its unfinished jobs, and for want of room
+    /// alone it is refused.
+    pub(crate) async fn run_now<S: Store + ScheduleStore>(
+        &self,
+        store: &S,
+        id: &ScheduleId,
+        overlap: Overlap,
+        work: impl Future<Output = Result<RunNow, ScheduleError>>,
+    ) -> Result<RunNow, ScheduleError> {
+        let _turn = self.turn.lock().await;
+        let before = store.job_unfinished().await?;
+        let schedule = peek(store).await?.remove(id);
+        let done = self.watch_in_turn(store, Call::RunNow(id.clone()), work).await;
+        let still = still_unfinished(store, before.clone()).await?;
+        let Some(schedule) = schedule else { return done };
+        let room = |jobs: &[Job]| {
+            let own = jobs.iter().filter(|job| job.schedule_id.as_ref() == Some(id)).count();
+            schedule.overlap_policy.room(schedule.max_instances, own as u64)
+        };
+        let wrong = match &done {
+            Ok(_) => overlap == Overlap::Respect && room(&still) == 0,
+            Err(ScheduleError::Overlap { .. }) => overlap == Overlap::Force || room(&before) > 0,
+            Err(_) => false,
+        };
+        if wrong {
+            self.journal.broken("overlap by hand", || format!("{overlap:?} {done:?}: {}", schedule.label()));
+        }
+        done
     }
 
     fn check_created(&self, schedule: &Schedule, now: Timestamp, created: &[&Job], unfinished: usize) {
@@ -166,6 +194,14 @@ impl Ledger {
         }
         state.last = now;
     }
+}
+
+/// Those of these jobs that are unfinished still. Another call of the same instant may have ended some first: so many are
+/// left that nobody can have taken for ended.
+async fn still_unfinished<S: Store>(store: &S, mut jobs: Vec<Job>) -> Result<Vec<Job>, StoreError> {
+    let still: BTreeSet<JobId> = store.job_unfinished().await?.into_iter().map(|job| job.uuid).collect();
+    jobs.retain(|job| still.contains(&job.uuid));
+    Ok(jobs)
 }
 
 /// What the counters gained, runs by hand apart.

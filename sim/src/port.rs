@@ -7,17 +7,19 @@ use norfab_model::{Broker, BrokerError, Inbound, Request};
 
 use crate::fabric::Fabric;
 use crate::gate::{Gate, Place};
+use crate::witness::Witness;
 
 /// The broker's port.
 #[derive(Debug)]
 pub(crate) struct SimBroker {
     fabric: Fabric,
     gate: Gate,
+    witness: Witness,
 }
 
 impl SimBroker {
-    pub(crate) fn new(fabric: Fabric, gate: Gate) -> Self {
-        Self { fabric, gate }
+    pub(crate) fn new(fabric: Fabric, gate: Gate, witness: Witness) -> Self {
+        Self { fabric, gate, witness }
     }
 
     async fn dies_when(&self, dies: bool) {
@@ -32,6 +34,9 @@ impl Broker for SimBroker {
     async fn send(&mut self, request: Request) -> Result<(), BrokerError> {
         let fate = self.gate.broker_call();
         self.dies_when(fate == Some(Place::Before)).await;
+        if let Request::Post(post) = &request {
+            self.witness.see_leave(post);
+        }
         let taken = self.fabric.state().take(request);
         self.dies_when(fate.is_some()).await;
         if taken { Ok(()) } else { Err(BrokerError::Full) }

@@ -120,7 +120,6 @@ impl<S: Store + ScheduleStore> Store for SimStore<S> {
         job_claim(claim: Claim<'_>) -> Result<Claimed, StoreError>;
         job_send_again(now: Timestamp, jobs: Vec<SendAgain>, live: Option<&LiveWorkers>) -> Result<SentAgain, StoreError>;
         job_take_polls(now: Timestamp, scope: &Scope, before: Timestamp, limit: u32) -> Result<Vec<Ask>, StoreError>;
-        job_apply(now: Timestamp, policy: RetryPolicy, replies: Vec<Reply>) -> Result<AppliedReplies, StoreError>;
         job_recover(now: Timestamp, scope: &Scope) -> Result<Recovered, StoreError>;
         job_realign(now: Timestamp) -> Result<u64, StoreError>;
         job_give_up(now: Timestamp, ids: &[JobId], reason: &str) -> Result<Vec<Job>, StoreError>;
@@ -136,6 +135,15 @@ impl<S: Store + ScheduleStore> Store for SimStore<S> {
 
     async fn job_release_due(&self, now: Timestamp, scope: &Scope, link: Link) -> Result<Released, StoreError> {
         self.call(self.witness.release(self.inner.job_release_due(now, scope, link))).await
+    }
+
+    async fn job_apply(
+        &self,
+        now: Timestamp,
+        policy: RetryPolicy,
+        replies: Vec<Reply>,
+    ) -> Result<AppliedReplies, StoreError> {
+        self.call(self.witness.hear(self.inner.job_apply(now, policy, replies))).await
     }
 
     async fn close(&self) {
@@ -160,9 +168,18 @@ impl<S: Store + ScheduleStore> ScheduleStore for SimStore<S> {
             as Call::Resume(now, id.clone());
         schedule_update(now: Timestamp, id: &ScheduleId, patch: &SchedulePatch, limits: &Limits)
             -> Result<Managed, ScheduleError> as Call::Update(now, id.clone());
-        schedule_run_now(now: Timestamp, id: &ScheduleId, overlap: Overlap, limits: &Limits)
-            -> Result<RunNow, ScheduleError> as Call::RunNow(id.clone());
         schedule_realign(now: Timestamp) -> Result<Vec<Realigned>, ScheduleError> as Call::Realign(now);
+    }
+
+    async fn schedule_run_now(
+        &self,
+        now: Timestamp,
+        id: &ScheduleId,
+        overlap: Overlap,
+        limits: &Limits,
+    ) -> Result<RunNow, ScheduleError> {
+        let work = self.inner.schedule_run_now(now, id, overlap, limits);
+        self.call(self.ledger.run_now(&*self.inner, id, overlap, work)).await
     }
 
     async fn schedule_disable(&self, now: Timestamp, key: &ScheduleKey) -> Result<SwitchedOff, ScheduleError> {

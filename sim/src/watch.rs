@@ -79,6 +79,7 @@ impl Watch {
     fn check_executions(&self, job: &Job, fabric: &State) {
         let Some(executions) = fabric.executions.get(&job.uuid) else { return };
         let workers: BTreeSet<usize> = executions.iter().map(|execution| execution.worker).collect();
+        // Workers drop what they know, those here too. Whether the client counts on that, `witness` sees.
         if workers.len() < executions.len() {
             self.journal.broken("run twice on a worker", || format!("{job:?} {executions:?}"));
         }
@@ -265,5 +266,33 @@ fn check_rows<'a>(journal: &Journal, jobs: impl Iterator<Item = &'a Job>, schedu
         if counted != there {
             journal.broken("runs", || format!("{counted} counted, {there} there: {schedule:?}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use norfab_model::{Limits, NewJob};
+
+    use super::*;
+    use crate::clock::START;
+
+    /// Whether a deadline may lie so many seconds beyond the timeout.
+    #[track_caller]
+    fn check(beyond: u32, attempt: Option<u32>, is_broken: bool) {
+        let valid = Limits::default().check_job(START, NewJob::new("dummy", "quick").timeout(30)).expect("it is a job");
+        let deadline = Some(START.plus_seconds(30 + beyond));
+        let next_attempt_at = attempt.map(|seconds| START.plus_seconds(seconds));
+        let journal = Journal::default();
+        check_instants(&journal, &Job { deadline, next_attempt_at, ..valid.row(START) }, START);
+        assert_eq!(journal.first().is_some(), is_broken);
+    }
+
+    #[test]
+    fn no_instant_lies_further_off_than_its_full_length() {
+        check(0, None, false);
+        check(60, None, false);
+        check(61, None, true);
+        check(70, Some(10), false);
+        check(70, Some(11), true);
     }
 }

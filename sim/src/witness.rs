@@ -1,11 +1,11 @@
-//! What the store was seen to do for jobs, call by call, beside its own word: when the clock showed what as each was
-//! released.
+//! What the store was seen to do for jobs, call by call, beside its own word: what the clock showed as each was released,
+//! and which workers were known to have it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use norfab_model::{Job, JobId, JobStatus, Materialized, Released, Timestamp};
+use norfab_model::{AppliedReplies, Job, JobId, JobStatus, Materialized, Post, Released, Timestamp};
 
 use crate::clock::SimClock;
 use crate::violation::Journal;
@@ -24,6 +24,8 @@ struct State {
     released: BTreeMap<JobId, Timestamp>,
     /// What it showed when a release began that was not seen to end: its caller died, and it may be done all the same.
     begun: Option<Timestamp>,
+    /// The workers of each job whose word that they have it is stored.
+    known: BTreeMap<JobId, BTreeSet<String>>,
 }
 
 impl Witness {
@@ -52,6 +54,33 @@ impl Witness {
         let made = self.begin(work).await?;
         self.note_released(&made.created);
         Ok(made)
+    }
+
+    /// Stores what workers say.
+    pub(crate) async fn hear<E>(
+        &self,
+        work: impl Future<Output = Result<AppliedReplies, E>>,
+    ) -> Result<AppliedReplies, E> {
+        let heard = work.await?;
+        let mut state = self.state();
+        for job in heard.jobs.iter().map(|applied| &applied.job) {
+            state.known.entry(job.uuid.clone()).or_default().extend(job.workers_started.iter().cloned());
+        }
+        drop(state);
+        Ok(heard)
+    }
+
+    /// A POST leaves the client. A worker would not run the job again, which is its own doing: the client must not count on
+    /// it once it has stored that the worker has the job. What it has not stored, as it died first or the store failed, it may
+    /// send again; so it may to workers that have said nothing.
+    pub(crate) fn see_leave(&self, post: &Post) {
+        let state = self.state();
+        let Some(known) = state.known.get(&post.job) else { return };
+        let has_it =
+            post.target.names().map_or_else(|| known.first(), |names| names.iter().find_map(|name| known.get(name)));
+        if let Some(worker) = has_it {
+            self.journal.broken("sent to who has it", || format!("{worker}: {post:?}"));
+        }
     }
 
     async fn begin<T, E>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
@@ -86,7 +115,7 @@ impl Witness {
 
 #[cfg(test)]
 mod tests {
-    use norfab_model::{Limits, NewJob};
+    use norfab_model::{Json, Limits, NewJob, Workers};
 
     use super::*;
     use crate::clock::START;
@@ -105,10 +134,11 @@ mod tests {
         clock.step(200_000_000_000);
         clock.step(-200_000_000_000);
         clock.pass_to(START.plus_seconds(after));
-        witness.note_released(&[delayed()]);
+        let job = delayed();
+        witness.note_released(std::slice::from_ref(&job));
         assert_eq!(journal.first().map(|broken| broken.class), class);
         clock.step(-60_000_000);
-        assert_eq!(witness.is_early(&delayed()), class.is_some());
+        assert_eq!(witness.is_early(&job), class.is_some());
     }
 
     #[test]
@@ -124,5 +154,34 @@ mod tests {
         assert!(witness.is_early(&delayed()));
         assert!(!witness.is_early(&Job { status: JobStatus::Scheduled, ..delayed() }));
         assert!(!witness.is_early(&Job { scheduled_for: None, ..delayed() }));
+    }
+
+    /// Whether a rule is broken by sending a job that w1 is known to have.
+    #[track_caller]
+    fn check_leave(target: Workers, is_broken: bool) {
+        let journal = Journal::default();
+        let witness = Witness::new(journal.clone(), SimClock::new());
+        let job = delayed();
+        witness.state().known.insert(job.uuid.clone(), BTreeSet::from(["w1".to_owned()]));
+        witness.see_leave(&Post {
+            job: job.uuid,
+            service: job.service,
+            target,
+            task: job.task,
+            args: Json::empty_array(),
+            kwargs: Json::empty_object(),
+            timeout: job.timeout,
+            schedule_id: None,
+            scheduled_for: None,
+        });
+        assert_eq!(journal.first().is_some(), is_broken);
+    }
+
+    #[test]
+    fn who_has_a_job_is_not_sent_it() {
+        check_leave(Workers::One("w1".into()), true);
+        check_leave(Workers::List(vec!["w2".into(), "w1".into()]), true);
+        check_leave(Workers::All, true);
+        check_leave(Workers::One("w2".into()), false);
     }
 }

@@ -227,7 +227,7 @@ impl<H: Shelf> World<H> {
         let troubled = self.sound(&store).troubled(self.gate.clone(), self.interloper());
         let ports = Ports {
             store: Arc::new(troubled),
-            broker: SimBroker::new(self.fabric.clone(), self.gate.clone()),
+            broker: SimBroker::new(self.fabric.clone(), self.gate.clone(), self.witness.clone()),
             clock: self.clock.clone(),
         };
         let (dispatcher, control, notices) = Dispatcher::new(ports, self.config.clone());
