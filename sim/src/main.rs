@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use norfab_sim::{Keep, Kind, Script, play, shrink};
+use norfab_sim::{Keep, Kind, Script, command, play, shrink};
 
 const HELP: &str = "--seeds A..B [--steps N] [--store memory|sqlite] [--most-failures N] [--lines]";
 
@@ -74,7 +74,7 @@ fn work(task: &Task) -> usize {
         }
         let Some(violation) = outcome.violation else { continue };
         failures += 1;
-        println!("== seed {seed} broke a rule: {violation}");
+        println!("== seed {seed} broke a rule: {violation}\n-- {}", command(task.kind, seed, task.steps));
         let (script, outcome) = shrink(task.kind, &script, violation.class);
         let last = outcome.violation.map_or_else(String::new, |violation| violation.to_string());
         println!("-- the shortest script:\n{script}-- what happened:");
@@ -89,4 +89,19 @@ fn work(task: &Task) -> usize {
     }
     println!("{} seeds of {} steps, {failures} failures", task.seeds.end - task.seeds.start, task.steps);
     failures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_of_a_failure_plays_the_same_script() {
+        for kind in [Kind::Memory, Kind::Sqlite] {
+            let line = command(kind, 17, 25);
+            let words = line.strip_prefix("cargo xtask sim ").expect("it starts the simulation").split(' ');
+            let task = task(words.map(str::to_owned)).expect("it is understood");
+            assert_eq!((task.seeds, task.steps, task.kind), (17..18, 25, kind));
+        }
+    }
 }
